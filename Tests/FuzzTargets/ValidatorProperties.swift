@@ -43,7 +43,7 @@ enum ValidatorProperties {
         Validator(tagFields: tag.isEmpty ? [] : [tag], dateFields: date.isEmpty ? [] : [date])
     }
 
-    /// "Strong ETag byte by byte; else Last-Modified; missing where it was there before is a mismatch. One that does
+    /// "Strong ETag byte by byte, which another date makes doubtful; else Last-Modified; missing where it was there before is a mismatch. One that does
     /// not parse proves nothing when equal, and change when different." Applied to the fields as received.
     static func expected(
         _ recorded: (tags: [String], dates: [String]), _ current: (tags: [String], dates: [String])
@@ -57,7 +57,12 @@ enum ValidatorProperties {
                     ? Self.expected(dates: recorded.dates, current.dates) : .changed
             }
             if Self.single(current.tags).flatMap({ Reference.entityTag($0) }) != tag { return .changed }
-            if !tag.isWeak { return .same(.etag) }
+            if !tag.isWeak {
+                let isDoubtful =
+                    !recorded.dates.isEmpty && !current.dates.isEmpty
+                    && Self.expected(dates: recorded.dates, current.dates) == .changed
+                return isDoubtful ? .unproven : .same(.etag)
+            }
         }
         return Self.expected(dates: recorded.dates, current.dates)
     }

@@ -52,7 +52,7 @@ extension RemoteResource {
         guard relation == .same else { return .elsewhere(nil) }
         return switch self.validator.compare(with: current.validator) {
         case .same(let proof): .same(proof)
-        case .changed(let difference): .changed(difference)
+        case .changed: .changed(Self.difference(of: self.validator, current.validator))
         case .unproven: .unproven
         }
     }
@@ -63,8 +63,8 @@ extension RemoteResource {
     ) -> String? {
         switch relation {
         case .same, .sameOrigin, .otherRequest(isSameOrigin: true), .unknown:
-            if case .changed(let difference) = recorded.compare(with: current.validator) { return difference }
-            return nil
+            return recorded.compare(with: current.validator) == .changed
+                ? Self.difference(of: recorded, current.validator) : nil
         case .otherOrigin, .otherRequest(isSameOrigin: false):
             // Tags of different servers say nothing about each other, and neither do dates of copies. A copy that is
             // younger than the download is no copy of what it began with.
@@ -72,6 +72,10 @@ extension RemoteResource {
             else { return nil }
             return "it was modified on \(date.fieldValue), after the download began"
         }
+    }
+
+    private static func difference(of recorded: Validator, _ current: Validator) -> String {
+        "its validator was \(recorded) and is now \(current)"
     }
 
     private func relation(to other: RemoteResource) -> ResourceRelation {

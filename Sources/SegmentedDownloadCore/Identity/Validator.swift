@@ -100,8 +100,7 @@ extension Validator {
 
     package enum Comparison: Hashable, Sendable {
         case same(Proof)
-        /// The clause says how they differ.
-        case changed(String)
+        case changed
         /// No field that could prove equality was recorded, or fields contradict each other.
         case unproven
     }
@@ -114,15 +113,16 @@ extension Validator {
     /// representation transformed on its way is not the same file. An equal strong tag with another date proves nothing: some
     /// servers make tags from the length alone (Apache's `FileETag Size`).
     package func compare(with current: Validator) -> Comparison {
-        let changed = Comparison.changed("its validator was \(self) and is now \(current)")
-        if self == .none, current != .none { return changed }
+        if self == .none, current != .none { return .changed }
         let hasOtherDate = self.lastModified != current.lastModified || self.malformedDate != current.malformedDate
         if self.entityTag != nil || self.malformedTag != nil {
-            guard self.entityTag == current.entityTag, self.malformedTag == current.malformedTag else { return changed }
+            guard self.entityTag == current.entityTag, self.malformedTag == current.malformedTag else {
+                return .changed
+            }
             if self.isStrong { return hasOtherDate && self.hasDate && current.hasDate ? .unproven : .same(.etag) }
         }
         guard self.hasDate else { return .unproven }
-        guard !hasOtherDate else { return changed }
+        guard !hasOtherDate else { return .changed }
         return self.lastModified == nil || self.isDateWeak ? .unproven : .same(.lastModified)
     }
 

@@ -97,13 +97,63 @@ struct ManifestCodecTests {
     private static var firstVersion: [UInt8] {
         var header = Self.header()
         header.label = .init()
-        // No name, eight bytes of priority, no keys; no locator; no options; then the checksum.
-        var bytes = Array(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 1 + 1 + 4))
-        bytes[8] = 1
+        // No name, eight bytes of priority, no keys; no locator; no options; no statements; then the checksum.
+        return Self.sealed(ManifestCodec.encode(header).dropLast(1 + 8 + 4 + 1 + 1 + 4 + 4), version: 1)
+    }
+
+    /// A header of an earlier version: its bytes without the checksum, with the right length and checksum.
+    private static func sealed(_ body: some Sequence<UInt8>, version: UInt8) -> [UInt8] {
+        var bytes = Array(body)
+        bytes[8] = version
         let length = UInt32(bytes.count + 4)
         for index in 0..<4 { bytes[10 + index] = UInt8(truncatingIfNeeded: length >> (8 * UInt32(index))) }
         let checksum = CRC32(of: bytes).value
         return bytes + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * UInt32($0))) }
+    }
+
+    @Test("Versions 4 and 5, which state less, are read")
+    func earlierStatements() throws {
+        let header = Self.header()
+        // Without the number of statements and the checksum.
+        let bytes = ManifestCodec.encode(header).dropLast(4 + 4)
+        #expect(try ManifestCodec.decode(Self.sealed(bytes, version: 4)).header == header)
+        var part = header
+        part.label.part = DownloadOptions.Part(first: 5, last: 9)
+        let (first, last) = ([5, 0, 0, 0, 0, 0, 0, 0] as [UInt8], [1, 9, 0, 0, 0, 0, 0, 0, 0] as [UInt8])
+        #expect(try ManifestCodec.decode(Self.sealed(bytes + first + last, version: 5)).header == part)
+    }
+
+    @Test("Everything that was stated about a file survives the codec")
+    func statements() throws {
+        var header = Self.header()
+        header.pieces = PieceDigests(length: 60, algorithm: .crc32, hexes: ["00000000", "ffffffff"])
+        header.selection = RequestSelection(["cookie": "a=b; c", RequestSelection.user: "alice"], salt: header.id)
+        let names = [("http://a/f", "http://b/f?x=1"), ("http://a/f", "https://c:8443/g")].map {
+            ResourceName(requested: $0, target: $1)
+        }
+        var before = header.resource
+        before.locator = .named(names[0])
+        before.validator = Validator(tagFields: ["unquoted"], dateFields: ["yesterday", "today"])
+        before.begunAt = HTTPDate(secondsSinceEpoch: 1_700_000_000)
+        var resource = header.resource
+        resource.locator = .named(names[1])
+        resource.wholeLength = 1 << 40
+        resource.state([try #require(ExpectedDigest("md5=\(String(repeating: "0", count: 32))"))])
+        header.resource = resource.adding(before, isSamePlace: false)
+        let found = try ManifestCodec.decode(ManifestCodec.encode(header)).header
+        let stored = { (name: ResourceName) in ResourceLocator.recorded(ResourceFingerprint(of: name, salt: header.id))
+        }
+        var expected = header
+        expected.resource.locator = stored(names[1])
+        expected.resource.restore([
+            RemoteResource.Elsewhere(locator: stored(names[0]), validator: before.validator)
+        ])
+        #expect(found == expected)
+        #expect(found.resource.begunAt == before.begunAt && found.resource.elsewhere.count == 1)
+        // What a later version adds is skipped.
+        let bytes = ManifestCodec.encode(Self.header()).dropLast(4 + 4)
+        let unknown: [UInt8] = [1, 0, 0, 0, 200, 2, 0, 0, 0, 7, 7]
+        #expect(try ManifestCodec.decode(Self.sealed(bytes + unknown, version: 6)).header == Self.header())
     }
 
     @Test("Version 1, which has no label, is read, records included")
@@ -120,21 +170,21 @@ struct ManifestCodecTests {
     }
 
     @Test(
-        "A part survives the codec, in a version that segdl without parts refuses",
+        "A part survives the codec",
         arguments: [DownloadOptions.Part(first: 0), .init(first: 5, last: 5), .init(first: 1, last: .max - 1)])
     func part(_ part: DownloadOptions.Part) throws {
         var header = Self.header()
         header.label.part = part
         let bytes = ManifestCodec.encode(header)
         #expect(try ManifestCodec.decode(bytes).header == header)
-        #expect(bytes[8..<10] == [5, 0])
+        #expect(bytes[8..<10] == [6, 0])
     }
 
-    @Test("A whole file's manifest stays in version 4, and has nothing after its options")
+    @Test("A manifest has a version that segdl without statements refuses, because it would forget them")
     func wholeFile() {
         let bytes = ManifestCodec.encode(Self.header())
-        #expect(bytes[8..<10] == [4, 0])
-        #expect(bytes.dropLast(4).suffix(14) == Array(#"{"segments":4}"#.utf8)[...])
+        #expect(bytes[8..<10] == [6, 0])
+        #expect(bytes.dropLast(4 + 4).suffix(14) == Array(#"{"segments":4}"#.utf8)[...])
     }
 
     @Test("An impossible part is reported as damage")
@@ -281,7 +331,7 @@ struct ManifestCodecTests {
     func versions() {
         var bytes = Self.bytes(Self.records)
         bytes[8] = UInt8(ManifestCodec.version + 1)
-        #expect(throws: ManifestCodec.Damage.versionUnknown(6)) { try ManifestCodec.decode(bytes) }
+        #expect(throws: ManifestCodec.Damage.versionUnknown(7)) { try ManifestCodec.decode(bytes) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode([]) }
         #expect(throws: ManifestCodec.Damage.notAManifest) { try ManifestCodec.decode(Array("{}".utf8)) }
         bytes = Self.bytes(Self.records)

@@ -34,12 +34,11 @@ struct DownloadJobNamingTests {
                 fields: [
                     .contentDisposition: "attachment; filename=other.iso", .contentType: "Text/HTML; charset=utf-8",
                 ])
-            let announced = AnnouncedDigests(head, of: .whole(WatchedPart.resource(100)))
-            let name = job.record(from: head, announcing: announced)
+            let name = job.record(from: head)
             #expect(name == "other.iso" && job.isUnexpectedPage)
             _ = try await job.prepare(WatchedJob.preparation(name: name), id: 7)
             #expect(job.path == directory + "/other.iso" && job.hasName)
-            #expect(job.record(from: head, announcing: announced) == nil)
+            #expect(job.record(from: head) == nil)
             #expect(try disk.names(in: directory).contains("other.iso.segdl-part"))
             job.close()
         }
@@ -99,8 +98,7 @@ struct DownloadJobNamingTests {
             let job = try WatchedJob.job(disk, directory) { $0.destination = .directory(directory) }
             _ = try await job.survey()
             let head = ResponseHead(status: 200)
-            let announced = AnnouncedDigests(head, of: .whole(WatchedPart.resource(100)))
-            #expect(job.record(from: head, announcing: announced) == "file.bin" && !job.isUnexpectedPage)
+            #expect(job.record(from: head) == "file.bin" && !job.isUnexpectedPage)
             _ = try await job.prepare(WatchedJob.preparation(), id: 7)
             #expect(job.hasName && job.path == directory + "/file.bin")
             job.close()

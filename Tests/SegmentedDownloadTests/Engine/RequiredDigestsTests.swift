@@ -18,40 +18,33 @@ struct RequiredDigestsTests {
             sources: [source], digests: digests.map(\.description))
     }
 
-    @Test("The server's digest counts once its response defines the resource, and is stored with a mark")
-    func announced() throws {
-        let sha256 = try Self.digest(.sha256, 64)
+    @Test("Every digest that a response states counts, until the file starts over")
+    func stated() throws {
+        let (md5, sha256, other) = (
+            try Self.digest(.md5, 32), try Self.digest(.sha256, 64), try Self.digest(.sha256, 64, "1")
+        )
         var digests = RequiredDigests([])
-        digests.note(sha256)
         #expect(digests.all.isEmpty)
-        digests.expectLatest(isSameVersion: false)
-        #expect(digests.all == [sha256] && digests.recorded.isEmpty && digests.stored == ["~\(sha256)"])
-        // Later responses, of other segments, change nothing, nor does one without a digest for the same version.
-        digests.note(nil)
-        #expect(digests.all == [sha256])
-        digests.expectLatest(isSameVersion: true)
-        #expect(digests.all == [sha256])
-        digests.expectLatest(isSameVersion: false)
-        #expect(digests.all.isEmpty && digests.stored.isEmpty)
+        digests.state([sha256])
+        digests.state([])
+        digests.state([md5, sha256])
+        #expect(digests.all == [sha256, md5] && digests.recorded.isEmpty && digests.stated == [sha256, md5])
+        // The file cannot have both, so it cannot be complete.
+        digests.state([other])
+        #expect(digests.all == [sha256, md5, other])
+        digests.beginAnew()
+        #expect(digests.all.isEmpty && digests.stated.isEmpty)
     }
 
-    @Test("The server's digest in a manifest of the same source holds while bytes are kept, and identifies no file")
-    func announcedBefore() throws {
-        let (md5, sha256) = (try Self.digest(.md5, 32), try Self.digest(.sha256, 64))
+    @Test("A digest that a server stated identifies no file that the user wants")
+    func statedBefore() throws {
+        let md5 = try Self.digest(.md5, 32)
         let source = try SourceURL("http://host/file")
-        for (recordedSource, isInherited) in [("http://host/file", true), ("http://other/file", false)] {
-            var header = Self.header([], source: recordedSource)
-            header.digests = ["~\(md5)"]
-            var digests = RequiredDigests([])
-            digests.inherit(header, of: source)
-            #expect(digests.all == (isInherited ? [md5] : []) && !digests.pins(header))
-            var anew = digests
-            anew.expectLatest(isSameVersion: false)
-            #expect(anew.all.isEmpty)
-            digests.note(sha256)
-            digests.expectLatest(isSameVersion: true)
-            #expect(digests.all == [sha256])
-        }
+        var header = Self.header([])
+        header.resource.state([md5])
+        var digests = RequiredDigests([])
+        #expect(digests.inherit(header, of: source, isSameFile: false))
+        #expect(digests.all.isEmpty && !digests.pins(header))
     }
 
     @Test("The server's digest is ignored beside one of the user's that is at least as strong")
@@ -62,23 +55,24 @@ struct RequiredDigestsTests {
             ([sha256], md5, [sha256]), ([sha256], other, [sha256]), ([md5], sha256, [md5, sha256]),
         ] {
             var digests = RequiredDigests(requested)
-            digests.note(announced)
-            digests.expectLatest(isSameVersion: false)
+            digests.state([announced])
             #expect(digests.all == all)
         }
     }
 
-    @Test("A manifest of the same source adds its digests, except for algorithms that the request gives itself")
+    @Test("A manifest of the same file adds its digests, except for algorithms that the request gives itself")
     func inherited() throws {
         let (md5, sha256) = (try Self.digest(.md5, 32), try Self.digest(.sha256, 64))
         let source = try SourceURL("http://host/file")
-        for (recordedSource, expected) in [
-            ("http://host/file", [sha256, md5]), ("*http://host/file", [sha256, md5]), ("http://other/file", [sha256]),
+        for (recordedSource, isSameFile, expected) in [
+            ("http://host/file", false, [sha256, md5]), ("*http://host/file", false, [sha256, md5]),
+            ("http://other/file", false, [sha256]), ("http://other/file", true, [sha256, md5]),
         ] {
             var digests = RequiredDigests([sha256])
-            digests.inherit(
-                Self.header([md5, try Self.digest(.sha256, 64, "1")], source: recordedSource), of: source)
-            #expect(digests.recorded == expected && digests.all == expected)
+            let isInherited = digests.inherit(
+                Self.header([md5, try Self.digest(.sha256, 64, "1")], source: recordedSource), of: source,
+                isSameFile: isSameFile)
+            #expect(digests.recorded == expected && digests.all == expected && isInherited == (expected.count == 2))
         }
     }
 

@@ -66,7 +66,9 @@ struct PartialFileBeginningTests {
     func header() async throws {
         try await WatchedPart.run { subject in
             let label = Manifest.Label(id: "name", priority: 0.25, userInfo: ["key": "value"])
-            subject.part.describe(label)
+            let pieces = PieceDigests(length: 60, algorithm: .crc32, hexes: ["00000000", "ffffffff"])
+            let selection = RequestSelection(["accept-language": "de"], salt: 7)
+            subject.part.describe(UserStatements(label: label, pieces: pieces, selection: selection))
             let digest = "sha1=da39a3ee5e6b4b0d3255bfef95601890afd80709"
             try await subject.part.begin(
                 WatchedPart.resource(100), id: 7, sources: ["http://a/", "*http://b/"], digests: [digest],
@@ -77,7 +79,7 @@ struct PartialFileBeginningTests {
                     == Manifest.Header(
                         id: 7, resource: WatchedPart.resource(100), completeLength: 100, device: status.device,
                         inode: status.inode, bootID: subject.disk.bootID, sources: ["http://a/", "*http://b/"],
-                        digests: [digest], label: label))
+                        digests: [digest], label: label, pieces: pieces, selection: selection))
             #expect(subject.part.header == (try subject.manifest()?.header))
         }
     }
@@ -170,7 +172,9 @@ struct PartialFileBeginningTests {
         }
     }
 
-    @Test("A part that is continued as it was recorded keeps its resource, sources and digests")
+    @Test(
+        "A part that is resumed as it was recorded keeps its resource and sources, and gets the digests that are given now"
+    )
     func adoptsRecord() async throws {
         try await self.withFoundPart { subject, part in
             try await part.adopt(
@@ -178,7 +182,8 @@ struct PartialFileBeginningTests {
                 digests: ["crc32=00000000"], keepsRecord: true)
             let header = try #require(try subject.manifest()?.header)
             #expect(header.resource == WatchedPart.resource(100))
-            #expect(header.sources == ["http://host/file.bin"] && header.digests.isEmpty && header.id == 9)
+            #expect(
+                header.sources == ["http://host/file.bin"] && header.digests == ["crc32=00000000"] && header.id == 9)
         }
     }
 
