@@ -162,7 +162,7 @@ struct ModelDisk {
     /// - Parameter url: The URL that the next run requests.
     func survey(length: Int64?, url: Int, salt: UInt64) -> Survey {
         if let finished, !self.replacesFinished {
-            let record = finished.record?.stored(salt: salt, keepsMalformed: false)
+            let record = finished.record?.stored(salt: salt)
             return .existing(ExistingFile(length: finished.length, record: record, agreesWithDigests: nil))
         }
         // An empty file has no manifest.
@@ -177,7 +177,7 @@ struct ModelDisk {
         let marks = Set(self.runs.map(\.mark)).subtracting([0]).sorted()
         return .partial(
             SavedPartial(
-                resource: resource.stored(salt: salt, keepsMalformed: true), completeLength: length, missing: missing,
+                resource: resource.stored(salt: salt), completeLength: length, missing: missing,
                 reference: url == self.url ? .first : nil,
                 marked: marks.map { mark in
                     MarkedRanges(mark: mark, ranges: self.runs.filter { $0.mark == mark }.map(\.range).merged())
@@ -206,13 +206,10 @@ struct ModelDisk {
 }
 
 extension RemoteResource {
-    /// The resource as read back from disk. The record of a finished file stores no malformed validators.
-    fileprivate func stored(salt: UInt64, keepsMalformed: Bool) -> RemoteResource {
+    /// The resource as read back from disk.
+    fileprivate func stored(salt: UInt64) -> RemoteResource {
         var stored = self
         stored.locator = self.locator.map { $0.fingerprint(salt: salt).map { .recorded($0) } ?? .unrecorded }
-        if !keepsMalformed {
-            stored.validator = Validator(entityTag: self.validator.entityTag, lastModified: self.validator.lastModified)
-        }
         return stored
     }
 }

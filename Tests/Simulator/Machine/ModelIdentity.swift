@@ -10,7 +10,8 @@ struct ModelIdentity {
         let file: Int
         let number: Int
 
-        var target: String { "http://host/file\(self.file)/place\(self.number)" }
+        /// The last of three places is on another server, whose tags say nothing about those of the first.
+        var target: String { "http://\(self.number == 2 ? "mirror" : "host")/file\(self.file)/place\(self.number)" }
     }
 
     /// Two URLs that a user may request for the same destination, and the places to which each may lead.
