@@ -105,6 +105,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     package var capacity = Int.max
     /// Whether files without a name are supported (`O_TMPFILE`).
     package var hasUnnamedFiles = true
+    /// Whether files have extended attributes.
+    package var hasAttributes = true
     /// Called when a file becomes durable, and when a file gets its final name.
     package var onSync: (Inode) -> Void = { _ in }
     package var onName: (String, Inode) -> Void = { _, _ in }

@@ -275,6 +275,7 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
 
     func setAttribute(_ name: String, _ value: [UInt8]) throws(StorageError) -> Bool {
         try self.begin("fsetxattr")
+        guard self.disk.hasAttributes else { return false }
         self.change(name, to: value)
         return true
     }

@@ -11,8 +11,9 @@ struct AssembleCommand: SegdlSubcommand {
             The last task of a job does the same. This command is for jobs whose last task was killed at that moment, and for \
             a digest that became known later.
 
-            The records of all tasks must exist and be of one version of the file. The CRC-32 is combined from theirs. \
-            Digests of --checksum, of the tasks' command line and of the server are verified. Then FILE gets its name.
+            The records of all tasks must exist and be of one version of the file. The file is read: the CRC-32 of each range \
+            is compared with that of the received bytes, and digests of --checksum, of the tasks' command line and of the \
+            server are verified. Then FILE gets its name.
 
               segdl assemble file.iso
               segdl assemble --checksum sha256=9f86… file.iso
@@ -43,7 +44,10 @@ struct AssembleCommand: SegdlSubcommand {
                     .state, "there is no \(file.directory.shown): no tasks have begun to fetch \(self.path.shown)",
                     hint: "Give the path that was given to the tasks with -o")
             }
-            let outcome = try await file.assemble(plan, digests: self.checksum.compactMap { ExpectedDigest($0) })
+            // The command has no policy of its own: it ends what the tasks began.
+            let outcome = try await file.assemble(
+                plan, digests: self.checksum.compactMap { ExpectedDigest($0) }, ifExists: plan.options.ifExists,
+                run: .random(in: .min ... .max))
             return report.end(outcome, file, plan, after: nil)
         } catch {
             return report.fail(error)

@@ -58,8 +58,8 @@ struct OneFileRun {
             arguments.shard, arguments.request, arguments.path, arguments.configuration
         )
         let file = SharedFile(path)
-        let isBegun = try file.plan().map { try file.isAssembled($0) } ?? false
-        if !isBegun, request.ifExists == .skip, FileFacts(path) != nil {
+        if request.ifExists == .skip, FileFacts(path) != nil {
+            if let leftover = try file.leftover() { try await file.clear(leftover) }
             return self.report.say("\(path.shown) exists")
         }
         let patience = self.command.jobOptions.stealAfter

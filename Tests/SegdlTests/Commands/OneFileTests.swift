@@ -339,6 +339,129 @@ struct OneFileTests {
         }
     }
 
+    @Test("Damage of a completed range is found without a digest, and only that range is fetched again")
+    func damagedRange() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            #expect(try await command.run(Self.arguments("1/2", url)).status == 0)
+            let directory = command.path("f.bin.segdl-tasks")
+            let data = try #require(
+                try FileManager.default.contentsOfDirectory(atPath: directory).first { $0.hasPrefix("data-") })
+            try Self.damage("\(directory)/\(data)")
+            let found = try await command.run(Self.arguments("2/2", url))
+            #expect(found.status == 9 && found.errors.contains("the bytes of 1/2 on disk"), "\(found)")
+            #expect(!command.exists("f.bin"))
+            let again = try await command.run(Self.arguments("1/2", url))
+            #expect(again.status == 0 && again.errors.contains("f.bin is complete"), "\(again)")
+            #expect(command.holds("f.bin", Self.length))
+            #expect(try Self.others(command).isEmpty)
+        }
+    }
+
+    private static func damage(_ path: String) throws {
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try handle.seek(toOffset: 100_000)
+        try handle.write(contentsOf: Data(repeating: 0, count: 4096))
+        try handle.close()
+    }
+
+    /// Makes the file, and puts the plan back as a task leaves it that is killed between the rename and the removal of the
+    /// records.
+    private static func leavePlan(_ command: Segdl, _ url: String) async throws {
+        #expect(try await command.run(Self.arguments("1/2", url)).status == 0)
+        let (plan, kept) = (command.path("f.bin.segdl-tasks/plan"), command.path("plan"))
+        try FileManager.default.copyItem(atPath: plan, toPath: kept)
+        #expect(try await command.run(Self.arguments("2/2", url)).status == 0)
+        try FileManager.default.createDirectory(
+            atPath: command.path("f.bin.segdl-tasks"), withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700])
+        try FileManager.default.moveItem(atPath: kept, toPath: plan)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: plan)
+    }
+
+    @Test("A plan that a killed task left does not make its file the one of another request")
+    func leftPlan() async throws {
+        try await withOptionScene { origin, command in
+            let (url, other) = (origin.url("/9M/f.bin"), origin.url("/9M/g.bin?seed=2"))
+            try await Self.leavePlan(command, url)
+            let wrong = ["--checksum", "md5=d41d8cd98f00b204e9800998ecf8427e"]
+            let outcome = try await command.run(Self.arguments("1/2", other, wrong))
+            #expect(outcome.status == 12 && outcome.errors.contains("is not the server's file"), "\(outcome)")
+            #expect(command.holds("f.bin", Self.length))
+            #expect(try Self.others(command).isEmpty, "the plan is removed")
+
+            try FileManager.default.removeItem(atPath: command.path("f.bin"))
+            try await Self.leavePlan(command, url)
+            for number in 1...2 {
+                let options = ["--if-exists", "overwrite"]
+                let outcome = try await command.run(Self.arguments("\(number)/2", other, options))
+                #expect(outcome.status == 0, "\(outcome)")
+            }
+            #expect(command.holds("f.bin", Self.length, seed: 2))
+            #expect(try Self.others(command).isEmpty)
+        }
+    }
+
+    @Test("A plan that a killed task left is removed by the same request and by one that skips the file")
+    func leftPlanOfSame() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            for (options, words) in [
+                ([], "already complete"), (["--if-exists", "skip"], "f.bin exists"),
+            ] as [([String], String)] {
+                try await Self.leavePlan(command, url)
+                let outcome = try await command.run(Self.arguments("2/2", url, options))
+                #expect(outcome.status == 0 && outcome.errors.contains(words), "\(outcome)")
+                #expect(command.holds("f.bin", Self.length))
+                #expect(try Self.others(command).isEmpty)
+                try FileManager.default.removeItem(atPath: command.path("f.bin"))
+            }
+        }
+    }
+
+    @Test("assemble verifies a file that has its name already")
+    func assembleLeft() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin")
+            try await Self.leavePlan(command, url)
+            let wrong = try await command.run("assemble", "--checksum", "md5=d41d8cd98f00b204e9800998ecf8427e", "f.bin")
+            #expect(wrong.status == 9 && wrong.errors.contains("the file's md5 is"), "\(wrong)")
+            #expect(try await command.run("assemble", "f.bin").status == 0)
+            #expect(try Self.others(command).isEmpty)
+
+            try FileManager.default.removeItem(atPath: command.path("f.bin"))
+            try await Self.leavePlan(command, url)
+            try Self.damage(command.path("f.bin"))
+            let damaged = try await command.run("assemble", "f.bin")
+            #expect(damaged.status == 9 && damaged.errors.contains("not those that were received"), "\(damaged)")
+            #expect(try await command.run(Self.arguments("1/2", url)).status == 12)
+            for number in 1...2 {
+                let options = ["--if-exists", "update"]
+                #expect(try await command.run(Self.arguments("\(number)/2", url, options)).status == 0)
+            }
+            #expect(command.holds("f.bin", Self.length))
+        }
+    }
+
+    @Test("Ranges that other tasks have completed do not become the file of another URL")
+    func otherCountOfComplete() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/9M/f.bin?rate=2M")
+            #expect(try await command.run(Self.arguments("1/2", url)).status == 0)
+            let last = try await command.run(
+                Self.arguments("2/2", url, ["-s", "1"]), once: Segdl.hasWritten(1 << 20), "echo mine > f.bin")
+            #expect(last.status == 12, "\(last)")
+            let options = ["--if-exists", "update"]
+            let other = try await command.run(
+                Self.arguments("1/3", origin.url("/9M/g.bin?seed=2"), options))
+            #expect(other.status == 10 && other.errors.contains("would fetch different files"), "\(other)")
+            #expect(FileManager.default.contents(atPath: command.path("f.bin")) == Data("mine\n".utf8))
+            let same = try await command.run(Self.arguments("1/3", url, options))
+            #expect(same.status == 0, "\(same)")
+            #expect(command.holds("f.bin", Self.length))
+        }
+    }
+
     @Test("Another number of tasks is refused while ranges are missing")
     func otherCount() async throws {
         try await withOptionScene { origin, command in

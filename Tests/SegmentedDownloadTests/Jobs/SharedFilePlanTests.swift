@@ -40,6 +40,62 @@ struct SharedFilePlanTests {
             DownloadRequest(try SourceURL("http://host/f"), to: .file("f")), announced: nil, inode: 0)
     }
 
+    /// A plan with digests, of a file that a server at `host` sends with a strong tag.
+    private static func plan(_ digests: [ExpectedDigest], announced: ExpectedDigest? = nil) throws -> SharedFilePlan {
+        var request = DownloadRequest(try SourceURL("http://host/f"), to: .file("f"))
+        request.digests = digests
+        return SharedFilePlan(
+            id: 1, try #require(FileDivision(count: 2, length: 100, alignment: 1)), of: Self.resource(at: "host"),
+            request, announced: announced, inode: 0)
+    }
+
+    private static func resource(at host: String) -> RemoteResource {
+        RemoteResource(
+            completeLength: 100,
+            validator: Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil),
+            locator: .named(ResourceName(requested: "http://\(host)/f", target: "http://\(host)/f")))
+    }
+
+    /// The error for a task of such a plan; nil if it may fetch its range.
+    private static func refusal(
+        _ plan: SharedFilePlan, at host: String, given: [ExpectedDigest] = [], announced: ExpectedDigest? = nil
+    ) -> DownloadError? {
+        do throws(DownloadError) {
+            try plan.check(Self.resource(at: host), given: given, announced: announced, directory: "f.segdl-tasks")
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("A digest admits another place only if the task that goes there states it, too")
+    func otherPlace() throws {
+        let digest = try #require(ExpectedDigest("crc32=00000001"))
+        let stronger = try #require(ExpectedDigest(.md5, hex: String(repeating: "0", count: 32)))
+        for plan in [try Self.plan([digest]), try Self.plan([], announced: digest)] {
+            #expect(Self.refusal(plan, at: "host") == nil)
+            #expect(Self.refusal(plan, at: "other")?.code == .changed)
+            #expect(Self.refusal(plan, at: "other", given: [stronger])?.code == .changed)
+            #expect(Self.refusal(plan, at: "other", announced: stronger)?.code == .changed)
+            #expect(Self.refusal(plan, at: "other", given: [digest]) == nil)
+            #expect(Self.refusal(plan, at: "other", announced: digest) == nil)
+        }
+        #expect(Self.refusal(try Self.plan([]), at: "other", given: [digest])?.code == .changed)
+    }
+
+    @Test("A digest that contradicts the plan's is another file, also with the same tag")
+    func otherDigest() throws {
+        let own = try #require(ExpectedDigest("crc32=00000001"))
+        let other = try #require(ExpectedDigest("crc32=00000002"))
+        let plan = try Self.plan([own])
+        #expect(Self.refusal(plan, at: "host", given: [own]) == nil)
+        let refusal = try #require(Self.refusal(plan, at: "host", given: [other]))
+        #expect(refusal.code == .changed && refusal.message.contains("crc32=00000001"), "\(refusal)")
+        #expect(Self.refusal(plan, at: "host", announced: other)?.code == .changed)
+        // As for any download, the user's digest takes precedence over the server's.
+        #expect(Self.refusal(plan, at: "host", given: [own], announced: other) == nil)
+    }
+
     @Test("Whether a date proves the version of a range depends on the plan's response, not on the task's")
     func weakDate() throws {
         let plan = try Self.plan(isDateWeak: false)

@@ -181,7 +181,7 @@ struct SharedFileTests {
                 let plan = try await file.begin(
                     id: 1, request, of: resource, count: 2, length: 12 << 10, announced: nil)
                 try storage.remove("\(file.directory)/plan")
-                text = "\(try await file.assemble(plan))"
+                text = "\(try await file.assemble(plan, ifExists: .verify, run: 1))"
             } catch {
                 text = "\(error)"
             }
@@ -315,18 +315,21 @@ struct SharedFileTests {
         #expect(disk.names[SharedFileScene.name] == nil)
     }
 
-    @Test("Damage of the shared file is found if a digest is wrong, and only the damaged range is fetched again")
-    func damage() throws {
+    @Test(
+        "Damage of the shared file is found, with a digest and without, and only the damaged range is fetched again",
+        arguments: [false, true])
+    func damage(hasDigest: Bool) throws {
         var scene = SharedFileScene(seed: 2, length: 12 << 10)
         let machine = SharedFileScene.Machine(seed: 2)
         let disk = machine.disk
         let digest = RunningDigest.hex(.sha256, scene.version.bytes)
-        scene.digests = [try #require(ExpectedDigest(.sha256, hex: digest))]
+        if hasDigest { scene.digests = [try #require(ExpectedDigest(.sha256, hex: digest))] }
         for shard in scene.shards.dropLast() { _ = scene.run([shard], on: machine) }
         let data = try #require(disk.names.first { $0.key.contains("/data-") })
         data.value.bytes[3] ^= 1
         let first = scene.run([scene.shards[scene.count - 1]], on: machine)
         #expect(first[0].hasPrefix("integrity: the bytes of 1/\(scene.count) on disk are not"), "\(first)")
+        #expect(disk.names[SharedFileScene.name] == nil)
         let endings = scene.run([scene.shards[0]], on: machine, round: 1)
         #expect(endings == ["assembled"])
         #expect(scene.flaw(disk, endings) == nil)
@@ -334,7 +337,7 @@ struct SharedFileTests {
 }
 
 extension RunningDigest {
-    fileprivate static func hex(_ algorithm: ExpectedDigest.Algorithm, _ bytes: [UInt8]) -> String {
+    static func hex(_ algorithm: ExpectedDigest.Algorithm, _ bytes: [UInt8]) -> String {
         var digest = RunningDigest(algorithm)
         bytes.withUnsafeBytes { digest.update($0) }
         return digest.hex

@@ -47,6 +47,8 @@ package struct SharedFileScene {
     package let version: SimulatedOrigin.Version
     package var origin: SimulatedOrigin
     package var digests: [ExpectedDigest] = []
+    package var ifExists = DownloadOptions.ExistingFilePolicy.verify
+    package var syncPolicy = DownloadOptions().syncPolicy
     /// Bytes per second of a connection.
     package var rate = 1 << 12
     /// Connections of a task.
@@ -82,6 +84,7 @@ package struct SharedFileScene {
         request.splitLengthMinimum = 512
         request.stallTimeout = .seconds(3600)
         request.digests = self.digests
+        (request.ifExists, request.options.syncPolicy) = (self.ifExists, self.syncPolicy)
         return request
     }
 

@@ -3,47 +3,93 @@ package import SegmentedDownloadCore
 /// How the ranges of all tasks become the file.
 ///
 /// Any number of tasks may do this at the same time: all of them read the same records and the same bytes, and only one
-/// rename succeeds. The others find the finished file by its inode number.
+/// rename succeeds. The others find a file with the plan's inode number, and check it.
 extension SharedFile {
     package enum Outcome: Hashable, Sendable {
         /// These tasks have not completed their ranges.
         case waiting(for: [Shard])
-        /// The file is in place.
+        /// The file is in place. Only ``assembleRanges`` and ``completed`` make it. The CRC-32 is absent if neither a record nor a
+        /// digest made it necessary to read the file.
         case assembled(length: Int64, crc: CRC32?)
     }
 
     /// Puts the file into place if all tasks have completed their ranges.
     ///
-    /// - Parameter digests: Digests that the file must have, besides those of the plan.
-    /// - Throws: ``DownloadError`` with code `integrity` if a digest is wrong, `changed` if the ranges are of different
-    ///   versions, `exists` if another file has the name. All bytes are kept.
+    /// - Parameters:
+    ///   - digests: Digests that the file must have, besides those of the plan.
+    ///   - ifExists: The policy of the request that the file is completed for: whether another file with the name is replaced.
+    ///   - run: Random. It names a draft.
+    /// - Throws: ``DownloadError`` with code `integrity` if the bytes or a digest are wrong, `changed` if the ranges are of
+    ///   different versions, `exists` if another file has the name. All bytes are kept.
     package func assemble(
-        _ plan: SharedFilePlan, digests: [ExpectedDigest] = [], unless interruption: Latch = Latch()
+        _ plan: SharedFilePlan, digests: [ExpectedDigest] = [], ifExists: DownloadOptions.ExistingFilePolicy,
+        run: UInt64, unless interruption: Latch = Latch()
     ) async throws(DownloadError) -> Outcome {
         do {
-            if try self.isAssembled(plan) { return try await self.cleaned(plan, crc: nil) }
-            let lacking = try self.lacking(plan)
-            guard lacking.isEmpty else {
-                return try await self.isEnded(plan) ? self.cleaned(plan, crc: nil) : .waiting(for: lacking)
-            }
-            let records = try self.records(plan)
-            let expected = plan.digests + digests.filter { !plan.digests.contains($0) }
-            switch plan.division.verdict(on: records, of: plan.resource, hasDigest: !expected.isEmpty) {
-            case .waiting(let shards):
-                return try await self.isEnded(plan) ? self.cleaned(plan, crc: nil) : .waiting(for: shards)
-            case .complete(let crc):
-                try await self.place(plan, records, expected, crc, unless: interruption)
-                return try await self.cleaned(plan, crc: crc)
-            case .changed(let shard, let validator): throw self.changed(plan, shard, validator)
-            case .unsuitable(let shard): throw try await self.unsuitable(shard)
-            }
+            let outcome = try await self.assembleRanges(plan, digests, ifExists, run: run, unless: interruption)
+            if let outcome { return outcome }
         } catch {
-            // The file may have been put into place by another task at any moment.
-            if (try? self.isAssembled(plan)) == true, let outcome = try? await self.cleaned(plan, crc: nil) {
-                return outcome
-            }
+            // Another task may have put the file into place at any moment. But an error that shows other content, or an
+            // interruption, never becomes success.
+            let error = DownloadError(wrapping: error)
+            guard ![.integrity, .changed, .cancelled].contains(error.code), (try? self.isAssembled(plan)) == true
+            else { throw error }
+        }
+        do {
+            return try await self.completed(plan, digests, unless: interruption)
+        } catch {
             throw DownloadError(wrapping: error)
         }
+    }
+
+    /// - Returns: Nil if the file has its name already.
+    private func assembleRanges(
+        _ plan: SharedFilePlan, _ digests: [ExpectedDigest], _ ifExists: DownloadOptions.ExistingFilePolicy,
+        run: UInt64, unless interruption: Latch
+    ) async throws -> Outcome? {
+        if try self.isAssembled(plan) { return nil }
+        let lacking = try self.lacking(plan)
+        guard lacking.isEmpty else { return try await self.isEnded(plan) ? nil : .waiting(for: lacking) }
+        let records = try self.records(plan)
+        let expected = plan.digests(besides: digests)
+        switch plan.division.verdict(on: records, of: plan.resource, hasDigest: !expected.isEmpty) {
+        case .waiting(let shards): return try await self.isEnded(plan) ? nil : .waiting(for: shards)
+        case .complete(let crc):
+            try await self.place(plan, records, expected, crc, ifExists, run: run, unless: interruption)
+            try await self.clear(plan)
+            return .assembled(length: plan.division.length, crc: crc)
+        case .changed(let shard, let validator): throw self.changed(plan, shard, validator)
+        case .unsuitable(let shard): throw try await self.unsuitable(shard)
+        }
+    }
+
+    /// Checks the plan's file, which has its name already, and removes the records.
+    ///
+    /// Besides the rename of ``assembleRanges`` this is the only way to success. The content counts as unchanged since it was
+    /// verified only if its record says so (``FinishedRecord/isCurrent(for:)``). Otherwise it is read. The digests of the request
+    /// are compared in any case: the task that verified the file need not have had them.
+    private func completed(
+        _ plan: SharedFilePlan, _ digests: [ExpectedDigest], unless interruption: Latch
+    ) async throws -> Outcome {
+        let expected = plan.digests(besides: digests)
+        let file = try self.openPlaced(plan)
+        defer { file.close() }
+        let status = try file.status()
+        let record = try await self.record(ofPlaced: file, plan, isRequired: expected.isEmpty)
+        var crc = record?.crc
+        // Without a record, only digests can show that the content is right.
+        if !digests.isEmpty || !(record?.isCurrent(for: status) ?? plan.digests.isEmpty) {
+            let content = try self.content(of: file, plan, for: expected, unless: interruption)
+            let path = self.paths.destination.printable
+            let hint = self.startingOver(removing: self.paths.destination)
+            if let record, record.crc != content.crc {
+                throw DownloadError(.integrity, "the bytes of \(path) are not those that were received", hint: hint)
+            }
+            try content.check(expected, at: path, hint: hint)
+            crc = content.crc
+        }
+        try await self.clear(plan)
+        return .assembled(length: plan.division.length, crc: crc)
     }
 
     /// Whether another task has put the file into place, and removed records and plan. Throws if they are gone and the file is
@@ -86,17 +132,6 @@ extension SharedFile {
             hint: "Run task \(shard) again")
     }
 
-    /// Whether the destination is the plan's file.
-    package func isAssembled(_ plan: SharedFilePlan) throws(StorageError) -> Bool {
-        try self.isAssembled(self.window(spanning: plan))
-    }
-
-    /// Whether the destination is the file that a window is of.
-    package func isAssembled(_ window: FileWindow) throws(StorageError) -> Bool {
-        guard let found = try self.storage.status(of: self.paths.destination) else { return false }
-        return window.isData(found)
-    }
-
     /// The tasks of whose ranges there is no record, as names tell. Tasks that wait look often, and a thousand of them would
     /// open a thousand records each time.
     private func lacking(_ plan: SharedFilePlan) throws -> [Shard] {
@@ -136,28 +171,31 @@ extension SharedFile {
 
     private func place(
         _ plan: SharedFilePlan, _ records: [Shard: FinishedRecord], _ digests: [ExpectedDigest], _ crc: CRC32,
-        unless interruption: Latch
+        _ ifExists: DownloadOptions.ExistingFilePolicy, run: UInt64, unless interruption: Latch
     ) async throws {
-        let (path, length) = (self.dataPath(of: plan.id), plan.division.length)
+        let path = self.dataPath(of: plan.id)
         // Opened anew: on NFS only then all bytes of other machines are visible (nfs(5), "close-to-open").
         let file = try self.window(spanning: plan).openData(in: self.storage, .update)
         defer { file.close() }
-        try self.storage.checkTrust(file.status(), path)
-        // Two tasks may have written the same bytes of a range that others fetched, so it is read back.
-        let written = Set(try self.names().compactMap { PieceFile($0)?.piece.shard })
-        let doubtful =
-            try file.firstHole() < length ? plan.division.shards : plan.division.shards.filter(written.contains)
-        try await self.checkRanges(doubtful, file, plan, records, unless: interruption)
-        try await self.check(digests, file, plan, records, crc, unless: interruption)
+        let before = try file.status()
+        try self.storage.checkTrust(before, path)
+        let content = try self.content(of: file, plan, for: digests, unless: interruption)
+        try await self.withdraw(zip(plan.division.shards, content.ranges).filter { records[$0]?.crc != $1 }.map(\.0))
+        try content.check(digests, at: path.printable, hint: self.startingOver())
+        // The time before the file was read: the record does not count for what is written later.
+        var modified = before.modified
         if plan.options.keepsRemoteTime, let date = plan.resource.validator.lastModified {
             try file.setModified(date.secondsSinceEpoch)
+            modified = try file.status().modified
         }
-        let record = FinishedRecord(
-            resource: plan.resource, length: length, crc: crc, modified: try file.status().modified, salt: plan.id)
-        _ = try file.setAttribute(FinishedRecord.attribute, record.encoded)
+        var record = FinishedRecord(
+            resource: plan.resource, length: plan.division.length, crc: crc, modified: modified, salt: plan.id)
+        record.isSynced = plan.options.syncPolicy != .none
+        let hasRecord = try file.setAttribute(FinishedRecord.attribute, record.encoded)
         if plan.options.syncPolicy != .none { try await file.synchronize(metadata: true) }
+        if !hasRecord { await self.leaveRecord(record, plan, run: run) }
         let own = try file.status()
-        try self.rename(path, replacing: plan.options.ifExists == .overwrite || plan.options.ifExists == .update)
+        try self.rename(path, replacing: ifExists == .overwrite || ifExists == .update)
         guard try self.storage.status(of: self.paths.destination)?.isSameFile(as: own) == true else {
             throw DownloadError(
                 .file,
@@ -177,36 +215,52 @@ extension SharedFile {
         }
     }
 
-    private func check(
-        _ digests: [ExpectedDigest], _ file: any StorageFile, _ plan: SharedFilePlan,
-        _ records: [Shard: FinishedRecord], _ crc: CRC32, unless interruption: Latch
-    ) async throws {
-        let others = digests.map(\.algorithm).filter { $0 != .crc32 }
-        let read = others.isEmpty ? [] : try file.digests(others, length: plan.division.length, unless: interruption)
-        var hexes = Dictionary(zip(others, read)) { first, _ in first }
-        hexes[.crc32] = crc.hex
-        guard let wrong = digests.first(where: { hexes[$0.algorithm] != $0.hex }) else { return }
-        // The disk may be at fault, and not the server.
-        try await self.checkRanges(plan.division.shards, file, plan, records, unless: interruption)
-        throw DownloadError(
-            .integrity,
-            "the file's \(wrong.algorithm.rawValue) is \(hexes[wrong.algorithm] ?? ""), not \(wrong.hex). It is kept as "
-                + self.dataPath(of: plan.id).printable,
-            hint: "To start over, remove \(self.directory.printable), and run all tasks again")
+    /// What the bytes of a file are, found by reading it once.
+    private struct Content {
+        /// The CRC-32 of each task's range, in the order of the ranges.
+        var ranges: [CRC32] = []
+        var crc = CRC32()
+        var hexes: [ExpectedDigest.Algorithm: String] = [:]
+
+        /// Throws if a digest is wrong.
+        func check(_ digests: [ExpectedDigest], at path: String, hint: String) throws(DownloadError) {
+            guard let wrong = digests.first(where: { self.hexes[$0.algorithm] != $0.hex }) else { return }
+            throw DownloadError(
+                .integrity,
+                "the file's \(wrong.algorithm.rawValue) is \(self.hexes[wrong.algorithm] ?? ""), not \(wrong.hex). It is kept as "
+                    + path,
+                hint: hint)
+        }
     }
 
-    /// Reads ranges, and removes the records of those whose bytes are not those that the task received.
-    private func checkRanges(
-        _ shards: [Shard], _ file: any StorageFile, _ plan: SharedFilePlan, _ records: [Shard: FinishedRecord],
-        unless interruption: Latch
-    ) async throws {
-        var damaged: [Shard] = []
-        for shard in shards {
-            let range = plan.division.range(of: shard)
+    private func content(
+        of file: any StorageFile, _ plan: SharedFilePlan, for digests: [ExpectedDigest], unless interruption: Latch
+    ) throws -> Content {
+        var running = Set(digests.map(\.algorithm)).subtracting([.crc32]).map { RunningDigest($0) }
+        var content = Content()
+        for shard in plan.division.shards {
             let window = WindowFile(self.window(of: shard, plan), own: file, shared: file)
-            let read = try window.digests([.crc32], length: Int64(range.count), unless: interruption)
-            if read != [records[shard]?.crc.hex] { damaged.append(shard) }
+            var crc = CRC32()
+            let length = Int64(plan.division.range(of: shard).count)
+            let count = try window.read(length: length, unless: interruption) { bytes in
+                crc.update(bytes)
+                for index in running.indices { running[index].update(bytes) }
+            }
+            content.ranges.append(crc)
+            content.crc.append(crc, length: count)
         }
+        for digest in running { content.hexes[digest.algorithm] = digest.hex }
+        content.hexes[.crc32] = content.crc.hex
+        return content
+    }
+
+    private func startingOver(removing path: String? = nil) -> String {
+        let paths = [path, self.directory].compactMap { $0?.printable }.joined(separator: " and ")
+        return "To start over, remove \(paths), and run all tasks again"
+    }
+
+    /// Removes the records of tasks whose bytes on disk are not those that the tasks received, and throws if there are any.
+    private func withdraw(_ damaged: [Shard]) async throws(DownloadError) {
         guard !damaged.isEmpty else { return }
         for shard in damaged {
             try await self.removeRecord(of: shard)
@@ -224,18 +278,23 @@ extension SharedFile {
 
     // MARK: Afterwards
 
-    /// Removes the tasks' records, the plan last: until then it shows that the destination is the plan's file.
-    private func cleaned(_ plan: SharedFilePlan, crc: CRC32?) async throws -> Outcome {
-        let outcome = Outcome.assembled(length: plan.division.length, crc: crc)
-        // The same command may have begun another download to the same name meanwhile.
-        if let now = try self.plan(), now.id != plan.id { return outcome }
+    /// Removes the tasks' records after the file has got its name. The plan is removed last: until then it shows that the
+    /// destination is the plan's file. Just before it goes the record of the file that could not be stored in an attribute.
+    package func clear(_ plan: SharedFilePlan) async throws {
         try await self.storage.synchronize(directory: self.paths.directory)
+        // Another task may have removed the plan meanwhile, and begun another download to the same name.
+        if let now = try self.plan(), now.id != plan.id { return }
         let names = try self.names()
         try self.removeLeftDrafts(names, plan)
-        for name in names where self.isRemovable(name, plan) { try self.removeFile("\(self.directory)/\(name)") }
-        if names.contains("plan") { try self.storage.remove("\(self.directory)/plan") }
+        let placed = Self.placedName(of: plan.id)
+        for name in names where self.isRemovable(name, plan) && name != placed {
+            try self.removeFile("\(self.directory)/\(name)")
+        }
+        if names.contains(placed) { try self.removeFile("\(self.directory)/\(placed)") }
+        if names.contains("plan"), try self.plan()?.id == plan.id {
+            try self.storage.remove("\(self.directory)/plan")
+        }
         try self.storage.removeDirectory(self.directory)
-        return outcome
     }
 
     /// Removes the drafts of other plans that tasks left which were killed when they began: those older than a record of this
@@ -261,7 +320,9 @@ extension SharedFile {
     func removeRest() throws {
         let names = try self.names()
         guard !names.isEmpty, try self.plan() == nil else { return }
-        for name in names where PieceFile(name) != nil { try self.storage.remove("\(self.directory)/\(name)") }
+        for name in names where PieceFile(name) != nil || Self.isPlacedName(name) {
+            try self.storage.remove("\(self.directory)/\(name)")
+        }
         try self.storage.removeDirectory(self.directory)
     }
 

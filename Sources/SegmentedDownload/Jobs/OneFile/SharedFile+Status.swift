@@ -49,8 +49,12 @@ extension SharedFile {
 extension SharedFile {
     /// Whether the destination is the complete file already; nil if it does not exist.
     ///
+    /// - Parameter leftover: The plan that has put the destination into place, if it is still there. On a file system without
+    ///   extended attributes it has the record of the destination.
     /// - Throws: ``DownloadError`` with code `exists` if it is no file, or not to be trusted.
-    package func isComplete(_ resource: RemoteResource, digests: [ExpectedDigest]) throws(DownloadError) -> Bool? {
+    package func isComplete(
+        _ resource: RemoteResource, digests: [ExpectedDigest], leftover: SharedFilePlan?
+    ) throws(DownloadError) -> Bool? {
         do {
             guard try self.storage.status(of: self.paths.destination) != nil else { return nil }
             let finding = try Surveyor(storage: self.storage, digests: digests).survey(self.paths, policy: .verify)
@@ -59,9 +63,11 @@ extension SharedFile {
                 return nil
             }
             if let agrees = file.agreesWithDigests { return agrees }
-            guard let record = file.record, file.length == resource.completeLength else { return false }
-            if case .same = record.verdict(on: resource) { return true }
-            return false
+            guard file.length == resource.completeLength,
+                let recorded = try file.record ?? leftover.flatMap({ try self.resource(ofPlaced: $0) }),
+                case .same = recorded.verdict(on: resource)
+            else { return false }
+            return true
         } catch {
             throw DownloadError(wrapping: error)
         }

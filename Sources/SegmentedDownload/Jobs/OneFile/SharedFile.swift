@@ -11,6 +11,8 @@ import SystemPackage
 /// - `3-of-8.segdl` and `3-of-8.segdl-part`: the manifest of task 3 while it runs, and its lock.
 /// - `3-of-8`: its record, once its range is complete and durable (``FinishedRecord``).
 /// - `3-of-8.piece-2.RUN` and others: those of a run of another task that fetches a piece of the range (``TakeOver``).
+/// - `data-ID.placed`: the record of the complete file, if the file system has no extended attributes. It is written before
+///   `data-ID` becomes `FILE`, and removed just before the plan.
 /// - What tasks report, as in any ``JobDirectory``.
 ///
 /// An ordinary download to `FILE` uses none of these names.

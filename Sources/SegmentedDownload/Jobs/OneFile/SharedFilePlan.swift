@@ -26,18 +26,28 @@ package struct SharedFilePlan: Hashable, Sendable {
         id: UInt64, _ division: FileDivision, of resource: RemoteResource, _ request: DownloadRequest,
         announced: ExpectedDigest?, inode: UInt64
     ) {
-        var required = RequiredDigests(request.digests)
-        required.state(announced.map { [$0] } ?? [])
         self.id = id
         self.division = division
         self.resource = resource
         self.inode = inode
         self.sources = request.recordedSources(reference: .first)
-        self.digests = required.all
+        self.digests = Self.required(request.digests, announced)
         self.options = request.options
         var label = request.label(inheriting: nil)
         label.userInfo = [Self.countKey: "\(division.count)", Self.alignmentKey: "\(division.alignment)"]
         self.label = label
+    }
+
+    /// The digests that the file must have, of those that a request gives and the one that the server states.
+    private static func required(_ given: [ExpectedDigest], _ announced: ExpectedDigest?) -> [ExpectedDigest] {
+        var required = RequiredDigests(given)
+        required.state(announced.map { [$0] } ?? [])
+        return required.all
+    }
+
+    /// The plan's digests, and others that the file must have.
+    func digests(besides others: [ExpectedDigest]) -> [ExpectedDigest] {
+        self.digests + others.filter { !self.digests.contains($0) }
     }
 
     var encoded: [UInt8] {
@@ -74,13 +84,24 @@ package struct SharedFilePlan: Hashable, Sendable {
 
     /// Throws unless a task may fetch its range of `current`, which the server has now.
     ///
-    /// - Parameter directory: Where the records of the tasks are.
-    package func check(_ current: RemoteResource, directory: String) throws(DownloadError) {
+    /// - Parameters:
+    ///   - given: The digests of the task's request. If no validator proves the version, the task must state a digest that the
+    ///     plan has: one of another request says nothing about what this one wants.
+    ///   - announced: The digest that the server states now.
+    ///   - directory: Where the records of the tasks are.
+    package func check(
+        _ current: RemoteResource, given: [ExpectedDigest], announced: ExpectedDigest?, directory: String
+    ) throws(DownloadError) {
+        for digest in Self.required(given, announced) {
+            guard let own = self.digests.first(where: { $0.algorithm == digest.algorithm && $0.hex != digest.hex })
+            else { continue }
+            throw Self.changed("the plan has \(own), and this task \(digest)", directory: directory)
+        }
         let difference: String
         switch self.resource.verdict(on: current) {
         case .same: return
         case .unproven, .elsewhere(nil):
-            guard self.digests.isEmpty else { return }
+            guard !self.digests.contains(where: { given.contains($0) || announced == $0 }) else { return }
             difference =
                 self.resource.isSameResource(as: current)
                 ? "no validator proves that it is the same version" : "this task gets it from another place"

@@ -43,7 +43,7 @@ package struct SharedFileTask: Sendable {
     /// Fetches the task's range, and puts the file into place if the task is the last.
     ///
     /// - Parameters:
-    ///   - probe: Asks the server. It is not called if only the rest of a completed file is to be removed.
+    ///   - probe: Asks the server.
     ///   - note: Called with remarks for the user.
     ///   - noteTakeOver: Called with a piece of another task's range before it is fetched.
     ///   - fetch: Fetches a file, and returns how that has ended.
@@ -51,17 +51,19 @@ package struct SharedFileTask: Sendable {
         probe: () async throws -> Found, note: (String) -> Void, noteTakeOver: (RangePiece, SharedFilePlan) -> Void,
         fetch: (DownloadRequest) async throws -> ShardStatus.State
     ) async throws -> Ending {
-        if let plan = try self.file.plan(), try self.file.isAssembled(plan) { return try await self.assemble(plan) }
         let (resource, length, digest) = try await probe()
-        guard length > 0 else { return .empty }
-        if let ending = try self.settled(resource) { return ending }
+        let leftover = try self.file.leftover()
+        let ending = try length > 0 ? self.settled(resource, leftover) : .empty
+        if let leftover { try await self.file.clear(leftover) }
+        if let ending { return ending }
         let plan = try await self.file.begin(
             id: self.id, self.request, of: resource, count: self.shard.count, length: length, announced: digest)
+        try plan.check(
+            resource, given: self.request.digests, announced: digest, directory: self.file.directory)
         guard plan.division.count == self.shard.count else {
             let isComplete = try self.file.tasks(plan).allSatisfy(\.isComplete)
             return isComplete ? try await self.assemble(plan) : .divided(plan)
         }
-        try plan.check(resource, directory: self.file.directory)
         let takeOver = try self.patience.map {
             try TakeOver(of: self.file, plan, self.request, resource, by: self.shard, id: self.id, after: $0)
         }
@@ -76,13 +78,21 @@ package struct SharedFileTask: Sendable {
     }
 
     private func assemble(_ plan: SharedFilePlan) async throws -> Ending {
-        .ended(try await self.file.assemble(plan, digests: self.request.digests), plan)
+        let outcome = try await self.file.assemble(
+            plan, digests: self.request.digests, ifExists: self.request.ifExists, run: self.id)
+        return .ended(outcome, plan)
     }
 
     /// The ending if there is nothing to do, because the destination exists; nil otherwise.
-    private func settled(_ resource: RemoteResource) throws(DownloadError) -> Ending? {
+    ///
+    /// - Parameter leftover: The plan that has put the destination into place, if it is still there. That it did says nothing
+    ///   about what this request wants.
+    private func settled(
+        _ resource: RemoteResource, _ leftover: SharedFilePlan?
+    ) throws(DownloadError) -> Ending? {
         guard self.request.ifExists != .overwrite,
-            let isComplete = try self.file.isComplete(resource, digests: self.request.digests)
+            let isComplete = try self.file.isComplete(
+                resource, digests: self.request.digests, leftover: leftover)
         else { return nil }
         if isComplete, self.request.ifExists != .fail {
             // The file is complete whether or not this succeeds.

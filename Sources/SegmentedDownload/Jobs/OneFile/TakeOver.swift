@@ -8,7 +8,7 @@ package import SegmentedDownloadCore
 /// The task whose range it is may still run, or come back at any time, and write to the same places. That is harmless
 /// because it writes the same bytes, and nothing beside them (``PageFragments``): before a task writes its first byte, a validator must prove
 /// that the server sends the plan's version (``DownloadRequest/requiredResource``), and with several sources no range is taken over.
-/// Besides, a range that others have fetched is read back before the file is put into place.
+/// Besides, all ranges are read back before the file is put into place.
 package struct TakeOver: Sendable {
     /// How far the files of others have come.
     private struct Watch {
@@ -92,7 +92,8 @@ package struct TakeOver: Sendable {
     ) async throws -> SharedFile.Outcome? {
         var watch = Watch()
         while true {
-            let outcome = try await self.file.assemble(self.plan, digests: self.request.digests)
+            let outcome = try await self.file.assemble(
+                self.plan, digests: self.request.digests, ifExists: self.request.ifExists, run: self.id)
             guard case .waiting(let shards) = outcome else { return outcome }
             guard let piece = try self.nextPiece(of: shards, &watch) else {
                 try await self.file.clock.sleep(until: self.file.clock.now + self.interval)
