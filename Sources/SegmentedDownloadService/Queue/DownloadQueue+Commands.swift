@@ -86,8 +86,10 @@ extension DownloadQueue {
 
     /// Changes how an entry is fetched.
     ///
-    /// A new priority, number of segments or rate applies to a running download at once, other changes when it is next
-    /// resumed. The destination of a download that has begun cannot change: its partial file stays where it is.
+    /// A new priority, number of segments or rate applies to a running download at once, and new mirrors when it is next
+    /// resumed. After any other change it is paused and resumed, because a download that ends counts only for the request
+    /// that it was started with. The destination of a download that has begun cannot change: its partial file stays where
+    /// it is.
     ///
     /// - Parameter change: Changes the request. It may be called several times.
     /// - Returns: Whether it was changed. Entries that have left the queue or are being cancelled are not.
@@ -162,11 +164,24 @@ extension DownloadQueue {
     }
 
     /// The events of the running downloads from now on. A download's ID is that of its entry. Control it through the queue
-    /// only.
+    /// only. If the request was changed while the download ran, its end is not that of the entry: see ``update(_:_:)``.
     ///
     /// - Throws: ``DownloadError`` with code `cancelled` if the queue has ended.
     public func events() async throws(DownloadError) -> AsyncStream<DownloadGroup.Event> {
         try await self.running().group.events
+    }
+
+    /// Whether a download was started with another request than its entry has now, so that its end is not the entry's.
+    package func isOutdated(_ download: Download) async -> Bool {
+        guard let id = QueueEntry.ID(rawValue: download.id.rawValue),
+            let current = try? await self.running().machine.entries[id]?.record.request.complete(id: id)
+        else { return false }
+        var started = download.request
+        // They differ once the file has a name.
+        started.destination = current.destination
+        started.continuation = current.continuation
+        started.ifExists = current.ifExists
+        return !started.continues(as: current)
     }
 
     /// The segments of an entry's file; empty unless it is active. See ``Download/segments``.

@@ -17,7 +17,7 @@ struct QueueStateMachine: Sendable {
         /// Move an entry to a place, counted from 0. A place behind the end is the end.
         case move(QueueEntry.ID, to: Int)
         /// Fetch an entry with another request, unless its request is not the first one any more, or it has begun and the
-        /// destination differs.
+        /// destination differs. A download that runs with a request that does not continue as the new one is started again.
         case change(QueueEntry.ID, from: QueuedRequest, to: QueuedRequest)
         /// How many entries may be in the group.
         case limit(Int)
@@ -90,6 +90,8 @@ struct QueueStateMachine: Sendable {
     struct Entry: Hashable, Sendable {
         var record: QueueRecord
         var phase = Phase.idle
+        /// Whether its download was started with another request, so that how it ends says nothing about this one.
+        fileprivate(set) var isOutdated = false
         /// The progress when it last came to rest in this run of the queue.
         var progress: DownloadProgress?
 
@@ -267,8 +269,17 @@ struct QueueStateMachine: Sendable {
         guard let entry = self.entries[id], entry.record.request == old, !entry.record.state.isCancelling,
             !entry.record.hasBegun || old.request.destination == new.request.destination
         else { return [] }
-        self.change(id) { $0.record.request = new }
-        return [.store(.request(id, new))] + (entry.phase == .active ? [.update(id)] : [])
+        let continues = !entry.record.hasBegun || old.continues(as: new)
+        let stored = continues ? new : new.restarting(after: old)
+        self.change(id) { entry in
+            entry.record.request = stored
+            if entry.phase == .active, !continues { entry.isOutdated = true }
+        }
+        let change = Action.store(.request(id, stored))
+        guard entry.phase == .active else { return [change] }
+        guard !continues else { return [change, .update(id)] }
+        // It starts again when it has left the group. One that is paused is being paused already.
+        return entry.record.state == .queued ? [change, .pause(id)] : [change]
     }
 
     /// Pauses what runs, and starts nothing more until the hold ends. The stored states stay as they are.
@@ -306,6 +317,7 @@ struct QueueStateMachine: Sendable {
         case .completed, .cancelled, .failed(_, nil), .paused(nil): break
         }
         switch (ending, entry.record.state) {
+        case (.completed, _) where entry.isOutdated, (.failed, .queued) where entry.isOutdated: return self.leave(id)
         case (.completed(let row), _): return self.finish(id, row)
         // When the queue ends, downloads are cancelled too.
         case (.cancelled(let row), .cancelling) where !self.isEnding: return self.finish(id, row)
@@ -336,7 +348,7 @@ struct QueueStateMachine: Sendable {
         self.deactivate(id, to: .idle)
         // Cancelled in the meantime.
         if entry.record.state.isCancelling { return self.finishCancelling(id, at: time) }
-        return entry.record.state == .queued ? self.fail(id, error) : []
+        return entry.record.state == .queued && !entry.isOutdated ? self.fail(id, error) : []
     }
 
     private mutating func fail(_ id: QueueEntry.ID, _ error: DownloadError) -> [Action] {
@@ -384,7 +396,10 @@ struct QueueStateMachine: Sendable {
     }
 
     private mutating func activate(_ id: QueueEntry.ID) {
-        self.change(id) { $0.phase = .active }
+        self.change(id) { entry in
+            entry.phase = .active
+            entry.isOutdated = false
+        }
         self.activeCount += 1
     }
 

@@ -47,6 +47,23 @@ package final class QueuedRequest: Hashable, Sendable {
         return try QueuedRequest(request, path: path, hasName: true)
     }
 
+    /// The request in place of another one, with which the download has begun.
+    ///
+    /// A file at the destination may be that of the other request, so it is not kept without a proof, unless the change
+    /// asks for that.
+    func restarting(after old: QueuedRequest) -> QueuedRequest {
+        let policy = self.request.ifExists
+        guard policy == old.request.ifExists, [.skip, .update, .newer].contains(policy),
+            let path = self.request.destination.path
+        else { return self }
+        var request = self.complete(id: nil)
+        request.ifExists = .verify
+        return (try? QueuedRequest(request, path: path, hasName: false)) ?? self
+    }
+
+    /// See ``DownloadRequest/continues(as:)``.
+    func continues(as other: QueuedRequest) -> Bool { self.complete(id: nil).continues(as: other.complete(id: nil)) }
+
     /// The directory of its file.
     var directory: FilePath? { self.request.destination.directory }
 
@@ -63,6 +80,21 @@ package final class QueuedRequest: Hashable, Sendable {
     }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(self.text) }
+}
+
+extension DownloadRequest {
+    /// Whether a download that was started with this request may end as one of the other: they differ at most in how fast
+    /// the file is fetched, in the caller's own values, and in mirrors that only the other one has.
+    func continues(as other: DownloadRequest) -> Bool {
+        guard Set(self.mirrors).isSubset(of: other.mirrors) else { return false }
+        var request = self
+        request.mirrors = other.mirrors
+        request.userInfo = other.userInfo
+        request.priority = other.priority
+        request.segments = other.segments
+        request.bytesPerSecond = other.bytesPerSecond
+        return request == other
+    }
 }
 
 extension Encodable {

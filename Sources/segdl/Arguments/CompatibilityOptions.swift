@@ -39,9 +39,9 @@ enum CompatibilityOptions {
         var understood: [String] = []
         var items = walk.items[...]
         while let item = items.popFirst() {
-            // `segdl resume --url NEW` is segdl's own.
             if item.name == "--allow-overwrite", isConditional { continue }
-            if item.name == "--url", arguments.first == "resume" {
+            // `segdl resume --url NEW` is segdl's own.
+            if item.name == "--url", StoredOptions.command(of: understood) == "resume" {
                 understood += item.arguments
             } else if let taken = try Self.takingNext(item, items.first, outputs: outputs) {
                 understood += taken.arguments

@@ -53,9 +53,9 @@ struct StoredOptions {
     /// The option that excludes the configuration file.
     private static let refusal = "--no-config"
 
-    /// The subcommand; nil if the arguments do not begin with one.
-    private static func command(of arguments: [String]) -> String? {
-        arguments.first.flatMap { SegdlCommand.subcommandNames.contains($0) ? $0 : nil }
+    /// The subcommand; nil if the arguments do not begin with one. `--no-config` may precede it.
+    static func command(of arguments: [String]) -> String? {
+        arguments.first { $0 != Self.refusal }.flatMap { SegdlCommand.subcommandNames.contains($0) ? $0 : nil }
     }
 }
 

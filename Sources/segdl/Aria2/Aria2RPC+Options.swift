@@ -59,7 +59,8 @@ extension Aria2RPC {
         }
     }
 
-    /// Changes options. Those that have the value already are ignored, because front-ends send back all that they got.
+    /// Changes options. Those that have the value already are ignored, because front-ends send back all that they got. As in
+    /// aria2, a running download starts again after most changes: see ``DownloadQueue/update(_:_:)``.
     func changeOption(_ parameters: RPCParameters) async throws -> RPCValue {
         let found = try await self.find(parameters)
         let given = try parameters.object(1)

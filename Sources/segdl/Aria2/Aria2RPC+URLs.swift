@@ -22,7 +22,8 @@ extension Aria2RPC {
     /// Removes URLs of a download and adds others.
     ///
     /// Fields and credentials are for the server of the first URL only. They are dropped if another server comes first. A
-    /// running download uses the new URLs when it is next resumed.
+    /// running download uses added mirrors when it is next resumed. If its first URL changes, or one is removed, it is
+    /// paused and resumed, so that it does not end with what only a removed URL delivered.
     func changeURI(_ parameters: RPCParameters) async throws -> RPCValue {
         let found = try await self.find(parameters)
         let file = try parameters.integer(1, atLeast: 1)

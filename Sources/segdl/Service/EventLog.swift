@@ -120,6 +120,8 @@ final class EventLog: Service {
                 if case .started(let start) = event { file.url = start.url }
                 // The queue also removes downloads that are paused or have failed from the group.
                 if event == .cancelled, await self.hasEntry(download) { continue }
+                // The download starts again with the request that the entry has now.
+                if event.isEnd, await self.queue.isOutdated(download) { continue }
                 for reporter in self.reporters { reporter.report(event, of: file) }
                 self.append(event, file)
             }
@@ -205,5 +207,15 @@ final class EventLog: Service {
             return Array(state.readers.values)
         }
         for reader in readers { reader.signal.finish() }
+    }
+}
+
+extension DownloadEvent {
+    /// Whether it says that the download ended by itself.
+    fileprivate var isEnd: Bool {
+        switch self {
+        case .completed, .failed: true
+        case .started, .progress, .segment, .retrying, .checkpoint, .note, .state, .paused, .cancelled: false
+        }
     }
 }

@@ -60,7 +60,11 @@ struct ArgumentPipelineTests {
         "Options of other programs that are the default are removed, and the arguments after them are kept",
         arguments: [
             ("-L u", "u"), ("-nd u", "u"), ("-fs u", "--quiet u"), ("-C - u", "u"), ("--continue-at=- u", "u"),
-            ("--location -o -L", "-o"), ("-o f -- -L", "-o f -- -L"),
+            ("--location -o -L", "-o"), ("-o f -- -L", "-o f -- -L"), ("--url u", "u"),
+            ("--url u resume", "u resume"), ("resume --url u f", "resume --url u f"),
+            ("--no-config resume --url u f", "--no-config resume --url u f"),
+            ("--no-config resume --url=u f", "--no-config resume --url=u f"),
+            ("-L --no-conf resume f --url u", "--no-config resume f --url u"),
         ])
     func understood(typed: String, expected: String) throws {
         let words = { (text: String) in text.split(separator: " ").map(String.init) }
@@ -83,6 +87,8 @@ struct ArgumentPipelineTests {
             (["u", "-q"], ["--max-connections=3", "u", "-q"]),
             (["resume", "f"], ["resume", "--max-connections=3", "f"]),
             (["--no-config", "u", "--", "--no-config"], ["--max-connections=3", "u", "--", "--no-config"]),
+            (["--no-config", "resume", "f"], ["resume", "--max-connections=3", "f"]),
+            (["--no-config", "--", "resume"], ["--max-connections=3", "--", "resume"]),
             (["--", "resume"], ["--max-connections=3", "--", "resume"]), ([], ["--max-connections=3"]),
         ])
     func inserted(typed: [String], expected: [String]) throws {
@@ -139,6 +145,16 @@ struct ArgumentPipelineTests {
             try Self.prepared(["-L", "u"], "location\nuri-selector = x\n") == ["--location", "--uri-selector=x", "u"])
         // The error is the parser's, which names the option, and has no hint about a command line.
         #expect(try Self.prepared(["u"], "compressed\n") == ["--compressed", "u"])
+    }
+
+    @Test("A subcommand after --no-config has the settings of the environment that apply to it")
+    func commandAfterNoConfig() throws {
+        let environment = ["SEGDL_LIMIT_RATE": "1M", "SEGDL_INPUT_FILE": "l"]
+        for typed in [["--no-config", "resume", "f"], ["resume", "--no-config", "f"], ["resume", "f", "--no-config"]] {
+            let arguments = try ArgumentPipeline(typed, environment: environment).arguments
+            #expect(arguments == ["resume", "--limit-rate=1M", "f"], "\(typed)")
+        }
+        #expect(try ArgumentPipeline(["--no-config", "list"], environment: environment).arguments == ["list"])
     }
 
     @Test("A subcommand after an option of another program is recognized before the settings are inserted")

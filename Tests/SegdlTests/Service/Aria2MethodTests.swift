@@ -534,7 +534,56 @@ import Testing
         }
     }
 
+    @Test("A running download whose URL changeUri replaces ends with the file of the new URL")
+    func replacedURI() async throws {
+        try await Self.run { client, service, origin in
+            let old = Self.stalled("a.bin", origin)
+            let gid = try await client.add(old, ["split": "1", "out": "f.bin"])
+            _ = try await client.status(of: gid) { $0["completedLength"]?.integer ?? 0 >= 1 << 20 }
+            // From now on the old URL would complete, too.
+            _ = origin.plainURL("/64M/a.bin")
+            let new = origin.plainURL("/64M/b.bin?seed=2")
+            let counts = try await client.result("aria2.changeUri", gid, 1, [old], [new])
+            #expect(counts == JSON.array([.number(1), .number(1)]))
+            #expect(try await service.run("wait", gid).status == 0)
+            let path = service.command.path("files/f.bin")
+            #expect(OriginContent(seed: 2).firstMismatch(inFileAt: path, length: 64 << 20) == nil)
+            let file = try await client.result("aria2.getFiles", gid).elements?.first
+            #expect(file?["uris"]?.elements?.compactMap { $0["uri"]?.text } == [new])
+        }
+    }
+
     // MARK: Options
+
+    @Test("A running download that gets a wrong checksum with changeOption ends with an error, not as complete")
+    func changedChecksum() async throws {
+        try await Self.run { client, service, origin in
+            let gid = try await client.add(Self.stalled("a.bin", origin), ["split": "1", "out": "f.bin"])
+            _ = try await client.status(of: gid) { $0["completedLength"]?.integer ?? 0 >= 1 << 20 }
+            _ = origin.plainURL("/64M/a.bin")
+            let checksum = "sha-256=" + String(repeating: "0", count: 64)
+            let change = ["checksum": checksum]
+            #expect(try await client.result("aria2.changeOption", gid, change) == JSON.string("OK"))
+            #expect(try await client.result("aria2.getOption", gid)["checksum"] == JSON.string(checksum))
+            #expect(try await service.run("wait", gid).status == 9)
+            let status = try await client.result("aria2.tellStatus", gid)
+            #expect(status["status"] == JSON.string("error") && status["errorCode"] == JSON.string("32"))
+            #expect(!service.command.exists("files/f.bin"))
+        }
+    }
+
+    @Test("A field that changeOption adds to a running download is sent before it completes")
+    func changedField() async throws {
+        try await Self.run { client, service, origin in
+            let gid = try await client.add(Self.stalled("a.bin", origin), ["split": "1"])
+            _ = try await client.status(of: gid) { $0["completedLength"]?.integer ?? 0 >= 1 << 20 }
+            _ = origin.plainURL("/64M/a.bin")
+            let change = ["header": ["X-One: 1"]]
+            #expect(try await client.result("aria2.changeOption", gid, change) == JSON.string("OK"))
+            #expect(try await service.run("wait", gid).status == 0)
+            #expect(origin.log.snapshot(path: "/64M/a.bin").requests.last?["x-one"] == "1")
+        }
+    }
 
     @Test("getOption returns the options that were set, and changeOption changes those of a download")
     func option() async throws {

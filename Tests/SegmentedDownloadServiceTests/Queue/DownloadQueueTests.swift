@@ -132,6 +132,52 @@ import Testing
         }
     }
 
+    @Test("A running download whose URL is changed ends with the file of the new URL")
+    func changesURL() async throws {
+        try await Scene.run { scene in
+            try await scene.run { queue in
+                let events = try await queue.events()
+                let id = try await queue.add([try scene.stuckRequest("a.bin")])[0]
+                try await queue.waitUntil { $0.first?.progress?.bytesDone ?? 0 > 0 }
+                var old: Download?
+                for await case .download(let download, .started) in events {
+                    old = download
+                    break
+                }
+                let download = try #require(old)
+                #expect(await queue.isOutdated(download) == false)
+                scene.release("a.bin")
+                let new = try SourceURL(scene.origin.url("/64M/b.bin?seed=2"))
+                #expect(try await queue.update(id) { (request) throws(DownloadError) in request.priority = 1 })
+                #expect(await queue.isOutdated(download) == false)
+                #expect(try await queue.update(id) { (request) throws(DownloadError) in request.source = new })
+                #expect(await queue.isOutdated(download))
+                try await queue.waitUntil { $0.isEmpty }
+                let rows = try await queue.history(limit: 9)
+                #expect(rows.map(\.outcome) == [.completed] && rows.first?.url == new.description)
+            }
+            let path = scene.file("a.bin").string
+            #expect(OriginContent(seed: 2).firstMismatch(inFileAt: path, length: 64 << 20) == nil)
+        }
+    }
+
+    @Test("A running download whose digest is changed does not complete without it")
+    func changesDigest() async throws {
+        try await Scene.run { scene in
+            try await scene.run { queue in
+                let id = try await queue.add([try scene.stuckRequest("a.bin")])[0]
+                try await queue.waitUntil { $0.first?.progress?.bytesDone ?? 0 > 0 }
+                scene.release("a.bin")
+                let wrong = try #require(ExpectedDigest(.sha256, hex: String(repeating: "0", count: 64)))
+                #expect(try await queue.update(id) { (request) throws(DownloadError) in request.digests = [wrong] })
+                try await queue.waitUntil { $0.first?.state == .failed }
+                #expect(try await queue.entry(id)?.error?.code == .integrity)
+                #expect(!scene.names.contains("a.bin"))
+                #expect(try await queue.history(limit: 9).isEmpty)
+            }
+        }
+    }
+
     @Test("A cancelled download leaves the queue and, if that is wanted, nothing on disk", arguments: [true, false])
     func cancels(keepingPartial: Bool) async throws {
         try await Scene.run { scene in

@@ -256,9 +256,128 @@ import Testing
 
     /// The request with another priority.
     private static func changed(_ old: QueuedRequest) throws -> QueuedRequest {
+        try Self.changed(old) { $0.priority = 0.25 }
+    }
+
+    private static func changed(
+        _ old: QueuedRequest, _ change: (inout DownloadRequest) throws -> Void
+    ) throws -> QueuedRequest {
         var request = old.complete(id: nil)
-        request.priority = 0.25
+        try change(&request)
         return try QueuedRequest(request, path: try #require(request.destination.path), hasName: false)
+    }
+
+    @Test("A download continues as another request only if that one adds mirrors or differs in speed and own values")
+    func continues() throws {
+        let request = try Self.record(1).request
+        let old = try Self.changed(request) { $0.mirrors = [try SourceURL("http://mirror/1")] }
+        let same = try Self.changed(old) { request in
+            request.priority = 0.25
+            request.segments = .exactly(3)
+            request.bytesPerSecond = 1000
+            request.userInfo = ["a": "b"]
+            request.mirrors.insert(try SourceURL("http://mirror/2"), at: 0)
+        }
+        #expect(old.continues(as: old) && old.continues(as: same))
+        #expect(!same.continues(as: old))
+        let changes: [(inout DownloadRequest) throws -> Void] = [
+            { $0.source = try SourceURL("http://other/1") }, { $0.mirrors = [] },
+            { $0.mirrors = [try SourceURL("http://user:secret@mirror/1")] },
+            { $0.digests = [try #require(ExpectedDigest(.sha256, hex: String(repeating: "0", count: 64)))] },
+            { $0.fields[.accept] = "text/plain" }, { $0.credentials = .bearer(token: "t") },
+            { $0.part = DownloadOptions.Part(first: 1) }, { $0.lengthExpected = 7 }, { $0.onChange = .restart },
+        ]
+        for change in changes { #expect(!old.continues(as: try Self.changed(old, change))) }
+    }
+
+    /// A machine with one entry that runs, whose request was changed then, and the actions for the change.
+    private static func outdated(
+        _ state: QueueRecord.State = .queued, ifExists: DownloadOptions.ExistingFilePolicy = .verify
+    ) throws -> (Machine, new: QueuedRequest, [Machine.Action]) {
+        var record = try Self.record(1)
+        record.request = try Self.changed(record.request) { $0.ifExists = ifExists }
+        var machine = Machine([record], limit: 1)
+        _ = machine.handle(.begin)
+        if state == .paused { _ = machine.handle(.pause([Self.id(1)])) }
+        if state.isCancelling { _ = machine.handle(.cancel([Self.id(1)], keepingPartial: true)) }
+        let new = try Self.changed(record.request) { $0.source = try SourceURL("http://host/other") }
+        let actions = machine.handle(.change(Self.id(1), from: record.request, to: new))
+        return (machine, new, actions)
+    }
+
+    @Test("A running download whose request changes is paused, and starts again with the new one")
+    func restarts() throws {
+        var (machine, new, actions) = try Self.outdated()
+        #expect(actions == [.store(.request(Self.id(1), new)), .pause(Self.id(1))])
+        #expect(machine.handle(.ended(Self.id(1), .paused(nil))) == [.remove(Self.id(1))])
+        #expect(machine.handle(.removed(Self.id(1))) == [.start(Self.id(1))])
+        #expect(machine.entries[Self.id(1)]?.record.request == new)
+        // From now on the download is one of this request.
+        #expect(machine.handle(.ended(Self.id(1), .completed(Self.row(1)))).finished == [1])
+    }
+
+    @Test("How a download ends says nothing about a request that it was not started with")
+    func outdatedEnds() throws {
+        let error = DownloadError(.server, "404")
+        for ending in [.completed(Self.row(1)), .failed(error, nil)] as [Machine.Ending] {
+            var (machine, new, _) = try Self.outdated()
+            // Also if another change follows that alone would not matter.
+            let faster = try Self.changed(new)
+            #expect(machine.handle(.change(Self.id(1), from: new, to: faster)).last == .update(Self.id(1)))
+            #expect(machine.handle(.ended(Self.id(1), ending)) == [.remove(Self.id(1))])
+            #expect(machine.handle(.removed(Self.id(1))) == [.start(Self.id(1))])
+            #expect(machine.entries[Self.id(1)]?.record.attempts == 0)
+            #expect(machine.handle(.ended(Self.id(1), .failed(error, nil))).count == 2)
+            #expect(machine.entries[Self.id(1)]?.record.state == .failed(error))
+        }
+        var (failing, _, _) = try Self.outdated()
+        #expect(failing.handle(.startFailed(Self.id(1), error)) == [.start(Self.id(1))])
+    }
+
+    @Test("A paused download whose request changes is not paused again, and stays paused if it completes all the same")
+    func outdatedPaused() throws {
+        var (machine, new, actions) = try Self.outdated(.paused)
+        #expect(actions == [.store(.request(Self.id(1), new))])
+        #expect(machine.handle(.ended(Self.id(1), .completed(Self.row(1)))) == [.remove(Self.id(1))])
+        #expect(machine.handle(.removed(Self.id(1))).isEmpty)
+        #expect(machine.entries[Self.id(1)]?.record.state == .paused)
+        #expect(machine.handle(.resume([Self.id(1)])).starts == [1])
+    }
+
+    @Test("An entry that is cancelled does not end as complete with the file of an earlier request")
+    func outdatedCancelled() throws {
+        var (machine, _, _) = try Self.outdated()
+        _ = machine.handle(.cancel([Self.id(1)], keepingPartial: true))
+        #expect(machine.handle(.ended(Self.id(1), .completed(Self.row(1)))) == [.remove(Self.id(1))])
+        let actions = machine.handle(.removed(Self.id(1)))
+        guard case [.store(.finish(Self.id(1), let row))] = actions else {
+            Issue.record("\(actions)")
+            return
+        }
+        #expect(row.outcome == .cancelled)
+        // One that is being cancelled already is not changed.
+        #expect(try Self.outdated(.cancelling(keepingPartial: true)).2.isEmpty)
+    }
+
+    @Test(
+        "A file that may be that of an earlier request is not kept without a proof, unless the change asks for it",
+        arguments: [.skip, .update, .newer, .verify, .overwrite] as [DownloadOptions.ExistingFilePolicy])
+    func provesExisting(policy: DownloadOptions.ExistingFilePolicy) throws {
+        let (machine, _, _) = try Self.outdated(ifExists: policy)
+        let stored = try #require(machine.entries[Self.id(1)]?.record.request.request)
+        #expect(stored.ifExists == (policy == .overwrite ? .overwrite : .verify))
+        #expect(stored.source.string == "http://host/other")
+        // One that has never run has no file.
+        let waiting = try Self.changed(try Self.record(2).request) { $0.ifExists = policy }
+        var (record, new) = (try Self.record(2), try Self.changed(waiting) { $0.source = try SourceURL("http://host/o") })
+        record.request = waiting
+        var held = Machine([record], limit: 1, isHeld: true)
+        #expect(held.handle(.change(Self.id(2), from: waiting, to: new)) == [.store(.request(Self.id(2), new))])
+        // The change names the policy.
+        record.hasBegun = true
+        held = Machine([record], limit: 1, isHeld: true)
+        new = try Self.changed(waiting) { $0.ifExists = policy == .skip ? .newer : .skip }
+        #expect(held.handle(.change(Self.id(2), from: waiting, to: new)) == [.store(.request(Self.id(2), new))])
     }
 
     @Test("When its file gets a name, an entry keeps a change that came after the start, and cannot be moved any more")
@@ -309,7 +428,9 @@ import Testing
                     #expect(group[id] == nil)
                     group[id] = action
                 case .update: continue
-                case .pause(let id), .cancel(let id, _), .remove(let id): if group[id] != nil { group[id] = action }
+                case .pause(let id), .cancel(let id, _): if group[id] != nil { group[id] = action }
+                // One that the group does not have any more is reported as removed, too.
+                case .remove(let id): group[id] = action
                 }
             }
             #expect(table == machine.entries.mapValues(\.record))
@@ -368,7 +489,15 @@ import Testing
             case 7: perform(machine.handle(.hold(Bool.random(using: &generator))))
             case 8:
                 guard let old = machine.entries[id]?.record.request else { continue }
-                perform(machine.handle(.change(id, from: old, to: try old.begun(at: FilePath("/changed/\(id)")))))
+                let number = Int.random(in: 0..<4, using: &generator)
+                let new =
+                    switch number {
+                    case 0: try old.begun(at: FilePath("/changed/\(id)"))
+                    case 1: try Self.changed(old) { $0.retries = Int.random(in: 0..<9, using: &generator) }
+                    case 2: try Self.changed(old) { $0.source = try SourceURL("http://host/\(next)") }
+                    default: try Self.changed(old)
+                    }
+                perform(machine.handle(.change(id, from: old, to: new)))
             default:
                 if let id = group.keys.sorted(by: { $0.number < $1.number }).randomElement(using: &generator) {
                     step(id)
