@@ -350,7 +350,7 @@ import Testing
         _ = machine.handle(.cancel([Self.id(1)], keepingPartial: true))
         #expect(machine.handle(.ended(Self.id(1), .completed(Self.row(1)))) == [.remove(Self.id(1))])
         let actions = machine.handle(.removed(Self.id(1)))
-        guard case [.store(.finish(Self.id(1), let row))] = actions else {
+        guard actions.count == 1, case .store(.finish(Self.id(1), let row))? = actions.first else {
             Issue.record("\(actions)")
             return
         }
