@@ -205,9 +205,11 @@ final class DownloadEngine: Sendable {
     }
 
     private func fetcher(_ lease: SegmentLease, _ job: DownloadJob) -> SegmentFetcher {
-        SegmentFetcher(
+        let noteStated = { @Sendable (stated: [ExpectedDigest]) in job.note(stated: stated) }
+        return SegmentFetcher(
             lease: lease, follower: job.follower(to: lease.order.source), part: { job.part },
             suggestName: { job.record(from: $0, announcing: $1) },
+            noteStated: job.request.part == nil ? noteStated : nil,
             ask: { question in
                 switch question {
                 case .responded(let response, let name):

@@ -44,6 +44,15 @@ extension DownloadJob {
         return self.naming.name(suggestedBy: head).value
     }
 
+    /// Records digests of the whole file that followed a complete response.
+    func note(stated: [ExpectedDigest]) {
+        self.shared.withLock { shared in
+            // Bytes that were written to a descriptor cannot be read again. Their digests were computed along.
+            let computed = shared.digests.all.map(\.algorithm) + self.request.computedDigests
+            shared.digests.add(stated: stated.filter { self.output == nil || computed.contains($0.algorithm) })
+        }
+    }
+
     /// Whether the server sends a web page although the URL names another kind of file; often a login or error page
     /// with status 200.
     var isUnexpectedPage: Bool { self.naming.isUnexpectedPage(mediaType: self.shared.withLock { $0.mediaType }) }

@@ -8,6 +8,8 @@ struct RequiredDigests: Hashable, Sendable {
     private var latest: ExpectedDigest?
     /// The whole-file digest of the response that defined the resource, in this run or an earlier one.
     private var announced: ExpectedDigest?
+    /// The whole-file digests that followed complete responses of this version, in their trailers.
+    private var stated: [ExpectedDigest] = []
 
     /// Marks a digest in a manifest that the server announced.
     private static let announcedMark: Character = "~"
@@ -18,12 +20,21 @@ struct RequiredDigests: Hashable, Sendable {
 
     /// All digests that the file must have.
     ///
-    /// The server's digest is ignored if the user gave a digest of an algorithm that is at least as strong.
+    /// A digest of the server is ignored if the user gave a digest of an algorithm that is at least as strong.
     var all: [ExpectedDigest] {
-        guard let announced,
-            !self.recorded.contains(where: { $0.algorithm.isTrusted(asMuchAs: announced.algorithm) })
-        else { return self.recorded }
-        return self.recorded + [announced]
+        var all = self.recorded
+        for digest in [self.announced].compactMap(\.self) + self.stated
+        where !all.contains(digest)
+            && !self.recorded.contains(where: { $0.algorithm.isTrusted(asMuchAs: digest.algorithm) })
+        {
+            all.append(digest)
+        }
+        return all
+    }
+
+    /// Adds whole-file digests from the trailers of a response.
+    mutating func add(stated: [ExpectedDigest]) {
+        self.stated += stated.filter { !self.stated.contains($0) }
     }
 
     /// Notes the whole-file digest of a response; `nil` if it has none.
@@ -43,6 +54,7 @@ struct RequiredDigests: Hashable, Sendable {
     ///   latest has none: a response with a part of the file, or without content, may have none.
     mutating func expectLatest(isSameVersion: Bool) {
         self.announced = self.latest ?? (isSameVersion ? self.announced : nil)
+        if !isSameVersion { self.stated = [] }
     }
 
     /// Adds the digests that a manifest of the same source records, except for algorithms that the request gives

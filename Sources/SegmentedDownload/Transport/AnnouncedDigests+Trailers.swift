@@ -1,0 +1,22 @@
+import HTTPTypes
+import SegmentedDownloadCore
+
+/// Digests in the trailer fields of a response (RFC 9110, section 6.5): a server that computes a digest while it sends
+/// the bytes can state it only behind them.
+extension AnnouncedDigests {
+    /// The digests that trailer fields state: all of the representation, and the strongest of the body.
+    static func trailing(_ fields: HTTPFields) -> (representation: [ExpectedDigest], content: ExpectedDigest?) {
+        guard !fields.isEmpty else { return ([], nil) }
+        let representation =
+            Self.dictionary(fields.value(Self.reprDigest)) + Self.list(fields.value(Self.digest), Self.digestAlgorithms)
+        return (representation, Self.mostTrusted(Self.dictionary(fields.value(Self.contentDigest))))
+    }
+
+    /// Whether a response head says that the trailers will state a digest, such as `Trailer: Content-Digest`.
+    static func follow(_ head: ResponseHead) -> Bool {
+        head.fields[values: .trailer].joined(separator: ",").split(separator: ",").contains { name in
+            let name = HTTPField.Name(String(name.filter { $0 != " " && $0 != "\t" }))
+            return name != nil && [Self.reprDigest, Self.contentDigest, Self.digest].contains(name)
+        }
+    }
+}
