@@ -89,7 +89,7 @@ import Testing
                     [Self.field("Repr-Digest", of: text)], head: isNamed ? ["Trailer: Repr-Digest"] : [])
                 let request = try harness.request(resource)
                 let code = try await withDownloadClient { client -> DownloadError.Code? in
-                    try await client.withBytes(of: request) { bytes in
+                    try await client.withBytes(of: request) { bytes -> DownloadError.Code? in
                         do {
                             var received: [UInt8] = []
                             for try await piece in bytes { received += piece }

@@ -60,7 +60,7 @@ struct HostileResponse {
             [
                 "<", "<>", "<m>; rel=duplicate; pri=99999999999999999999", "<m>; rel=duplicate; geo=xx, <n>; rel=next",
                 "<>;;;=", "<a>; rel=\"next", "<\u{FF}>; rel=describedby; type=\"application/metalink4+xml\"",
-                String(repeating: "<a>; rel=duplicate, ", count: 400),
+                Self.links,
             ]
         ),
         ("Repr-Digest", Self.digests), ("Content-Digest", Self.digests),
@@ -68,12 +68,12 @@ struct HostileResponse {
         ("Content-MD5", [Self.zeros(16), "AAAA", "", "="]),
         ("x-goog-hash", ["crc32c=AAAAAA==,md5=", "md5=\(Self.zeros(16))", ","]),
         ("x-amz-checksum-sha256", [Self.zeros(32), "AAAA-2", ""]),
-        ("X-Linked-Etag", ["\"\(String(repeating: "0", count: 64))\"", "\"x\"", "W/\"\""]),
+        ("X-Linked-Etag", ["\"\(Self.zeroDigits)\"", "\"x\"", "W/\"\""]),
         ("X-Linked-Size", ["-1", "5", "99999999999999999999"]),
         (
             "Content-Disposition",
             [
-                "attachment; filename=", "attachment; filename=\"\(String(repeating: "a", count: 300))\"",
+                "attachment; filename=", "attachment; filename=\"\(Self.longName)\"",
                 "attachment; filename*=UTF-8''%", "attachment; filename*=UTF-8''%00%2e%2e%2f",
                 "attachment; filename=\"\u{FF}\u{FE}/..\\\"", "inline; filename=CON", "filename*=''", ";;;=;",
                 "attachment; filename*=utf-8''%F0%9F%98%80.segdl-part", "attachment; filename=\"..\"", "",
@@ -96,6 +96,9 @@ struct HostileResponse {
     ]
 
     private static let long = String(repeating: "a", count: 9000)
+    private static let longName = String(repeating: "a", count: 300)
+    private static let zeroDigits = String(repeating: "0", count: 64)
+    private static let links = String(repeating: "<a>; rel=duplicate, ", count: 400)
     private static let digests = [
         "sha-256=:AAAA:", "sha-256=:\(Self.zeros(32)):", "sha-512=:\(Self.zeros(64)):", "sha-512=:::", "(", "a=(1 2);b",
         "sha-256=\"x\"", "sha-256=:\(Self.zeros(32)):;a=1, sha-256=1", "",
@@ -142,7 +145,8 @@ struct HostileResponse {
             let end = ["\r\n", "Content-Digest: \(digest)\r\nRepr-Digest: \(digest)\r\n\r\n", "A\r\n\r\n", ""]
             let rest = end.randomElement(using: &generator) ?? ""
             if rest.hasPrefix("A") || rest.isEmpty { isFramed = false }
-            let chunk = length > 0 ? Array("\(String(length, radix: 16))\r\n".utf8) + body + Array("\r\n".utf8) : []
+            let chunk: [UInt8] =
+                length > 0 ? Array("\(String(length, radix: 16))\r\n".utf8) + body + Array("\r\n".utf8) : []
             body = chunk + Array("0\r\n\(rest)".utf8)
         default: lines.append("Content-Length: \(length)")
         }

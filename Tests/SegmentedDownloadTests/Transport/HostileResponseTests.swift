@@ -15,35 +15,37 @@ struct HostileResponseTests {
 
     /// The body of a response in one of three framings.
     private enum Framing: UInt64, CaseIterable {
-        case none, length, chunked
+        case unframed, length, chunked
 
         var text: String {
             switch self {
-            case .none: "\r\n"
+            case .unframed: "\r\n"
             case .length: "Content-Length: 5\r\n\r\nhello"
             case .chunked: "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
             }
         }
     }
 
+    private typealias Codes = [UInt64: DownloadError.Code?]
+
     /// Asks for the resources with the numbers below `count`, and returns how each request ended: nil if it delivered
     /// something.
     private static func codes(
         _ count: UInt64, _ answer: @escaping @Sendable (UInt64) -> RawServer.Answer,
         _ ask: @escaping @Sendable (UInt64, DownloadRequest, DownloadClient) async throws(DownloadError) -> Void
-    ) async throws -> [UInt64: DownloadError.Code?] {
-        try await TestPlaces.take(.locks) {
+    ) async throws -> Codes {
+        try await TestPlaces.take(.locks) { () -> Codes in
             let notFound = RawServer.Answer(bytes: Array("HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n".utf8))
             return try await RawServer.run { target in
                 UInt64(target.dropFirst()).map { answer($0) } ?? notFound
-            } _: { server in
+            } _: { server -> Codes in
                 var configuration = DownloadConfiguration()
                 configuration.redirectsMax = 3
-                return try await withDownloadClient(configuration) { client in
-                    try await withThrowingTaskGroup(of: [UInt64: DownloadError.Code?].self) { group in
+                return try await withDownloadClient(configuration) { client -> Codes in
+                    try await withThrowingTaskGroup(of: Codes.self) { group -> Codes in
                         for worker in 0..<Self.workers {
                             group.addTask {
-                                var codes: [UInt64: DownloadError.Code?] = [:]
+                                var codes: Codes = [:]
                                 for number in stride(from: worker, to: count, by: Int(Self.workers)) {
                                     let url = try SourceURL("http://127.0.0.1:\(server.port)/\(number)")
                                     do throws(DownloadError) {
@@ -56,7 +58,9 @@ struct HostileResponseTests {
                                 return codes
                             }
                         }
-                        return try await group.reduce(into: [:]) { $0.merge($1) { first, _ in first } }
+                        var all: Codes = [:]
+                        for try await codes in group { all.merge(codes) { first, _ in first } }
+                        return all
                     }
                 }
             }
@@ -68,7 +72,7 @@ struct HostileResponseTests {
         let framings = UInt64(Framing.allCases.count)
         let codes = try await Self.codes(1000 * framings) { number in
             let status = number / framings
-            let framing = Framing(rawValue: number % framings) ?? .none
+            let framing = Framing(rawValue: number % framings) ?? .unframed
             let digits = "\(status / 100)\(status / 10 % 10)\(status % 10)"
             return RawServer.Answer(bytes: Array("HTTP/1.1 \(digits) X\r\n\(framing.text)".utf8))
         } _: { (_, request, client) throws(DownloadError) in
