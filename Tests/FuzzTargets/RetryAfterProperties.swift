@@ -7,13 +7,13 @@ enum RetryAfterProperties {
         let date = lines.count > 1 ? HTTPDate(fieldValue: lines[1]) : nil
         let now = lines.count > 2 ? HTTPDate(fieldValue: lines[2]) : nil
         let read = RetryAfter(fieldValue: lines[0], date: date, fallbackNow: now)?.seconds
-        try require(read ?? 0 >= 0, "\(read ?? 0) s is negative")
+        try require((0...RetryAfter.secondsMax).contains(read ?? 0), "\(read ?? 0) s is negative or not limited")
 
         let expected: Int64?
         if Reference.isDigits(lines[0].utf8) {
-            expected = Reference.number(lines[0].utf8) ?? .max
+            expected = min(Reference.number(lines[0].utf8) ?? .max, RetryAfter.secondsMax)
         } else if let until = HTTPDate(fieldValue: lines[0]), let now = date ?? now {
-            expected = max(until.secondsSinceEpoch - now.secondsSinceEpoch, 0)
+            expected = min(max(until.secondsSinceEpoch - now.secondsSinceEpoch, 0), RetryAfter.secondsMax)
         } else {
             expected = nil
         }

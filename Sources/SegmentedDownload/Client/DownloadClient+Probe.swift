@@ -19,7 +19,8 @@ extension DownloadClient {
     /// Fetches a short text, such as a list of checksums, into memory. Invalid UTF-8 is replaced.
     ///
     /// - Throws: The ``DownloadError`` that a download of the request would fail with; code `space` if the text is
-    ///   longer than `lengthMaximum` bytes, `cancelled` if the task is cancelled.
+    ///   longer than `lengthMaximum` bytes, `integrity` if it does not have a digest that the server states, `cancelled`
+    ///   if the task is cancelled.
     public func text(
         of request: DownloadRequest, lengthMaximum: Int = 1 << 20
     ) async throws(DownloadError) -> String {
@@ -42,7 +43,7 @@ extension DownloadClient {
     package func document(
         _ request: DownloadRequest, lengthMaximum: Int
     ) async throws(DownloadError) -> FetchedDocument {
-        try await self.ask(request, RangeRequest(isRanged: false)) { follower, head, response, _, body in
+        try await self.ask(request, RangeRequest(isRanged: false)) { follower, head, response, announced, body in
             guard case .whole = response else { throw response.failure(host: request.source.host) }
             var bytes: [UInt8] = []
             while let chunk = try await body.next() {
@@ -52,6 +53,9 @@ extension DownloadClient {
                         .space, "\(request.source) is longer than the limit of \(lengthMaximum) bytes")
                 }
             }
+            var check = DocumentCheck(announced, isPart: request.part != nil)
+            check.add(trailers: body.trailers)
+            if let failure = check.failure(of: bytes, "\(request.source)") { throw failure }
             let next = LinkFields(head.fields).next
             return FetchedDocument(
                 bytes: bytes, source: follower.current,
@@ -82,10 +86,18 @@ extension DownloadClient {
         }
     }
 
-    /// Waits while the host refuses requests of other processes.
+    /// Waits while the host refuses requests of other processes, in total as long as one refusal may ask for.
+    ///
+    /// - Throws: ``Failure`` with code `server` if other processes are refused again and again.
     private func awaitHost(of request: DownloadRequest, _ board: NoticeBoard?) async throws {
         let key = HostKey(request.source.host)
+        let end = self.clock.now + ConcurrencyBudget.retryAfterMax
         while let refusal = board?.news(now: self.clock.now).first(where: { $0.host == key && $0.kind == .refusal }) {
+            guard refusal.until <= end else {
+                throw Failure(
+                    .server, "\(request.source.host) has asked other processes to wait again and again",
+                    isTransient: true, retryAfter: refusal.until - self.clock.now)
+            }
             try await self.clock.sleep(until: refusal.until)
         }
     }

@@ -144,7 +144,7 @@ public struct DownloadClient: Sendable {
     let transport: any HTTPTransport
     let storage: any Storage
     let clock: any EngineClock
-    private let seed: UInt64
+    let seed: UInt64
     private let threads: EngineThreads
     private let servers: ServerRecords?
     /// The memory for the parts of short files; `nil` if all parts are on disk.

@@ -207,12 +207,16 @@ final class DownloadJob: Sendable {
 
     // MARK: The part
 
-    /// Records digests of all bytes that an accepted response states.
-    func note(stated digests: [ExpectedDigest]) async throws {
-        let part = self.shared.withLock { shared in
+    /// Records digests of the whole file that an accepted response states.
+    func note(stated: [ExpectedDigest]) async throws {
+        guard self.request.part == nil else { return }
+        let (part, digests) = self.shared.withLock { shared in
+            // Bytes that were written to a descriptor cannot be read again. Their digests were computed along.
+            let computed = shared.digests.all.map(\.algorithm) + self.request.computedDigests
+            let digests = stated.filter { self.output == nil || computed.contains($0.algorithm) }
             shared.digests.state(digests)
             shared.resource?.state(digests)
-            return shared.part
+            return (shared.part, digests)
         }
         try await part?.state(digests)
     }

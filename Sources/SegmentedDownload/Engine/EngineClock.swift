@@ -29,8 +29,11 @@ package struct SystemClock: EngineClock {
 
     package var now: Duration { ContinuousClock.now - self.start }
 
+    /// The longest sleep: a time that is farther away does not fit in the nanoseconds in which the system sleeps.
+    private static let sleepMax = Duration.seconds(RetryAfter.secondsMax)
+
     package func sleep(until time: Duration) async throws {
-        try await Task.sleep(until: self.start + time, clock: .continuous)
+        try await Task.sleep(until: self.start + min(time, self.now + Self.sleepMax), clock: .continuous)
     }
 
     package var secondsSinceEpoch: Int64 { Int64(time(nil)) }

@@ -1,3 +1,4 @@
+import HTTPTypes
 package import SegmentedDownloadCore
 
 /// Fetches one lease: sends the request, waits for the verdict on the response, writes the body, and returns how it
@@ -17,7 +18,8 @@ package struct SegmentFetcher: Sendable {
     /// The part file; `nil` until the engine has prepared it.
     let part: @Sendable () -> PartialFile?
     let suggestName: @Sendable (ResponseHead) -> String?
-    /// Records the digests of all bytes that an accepted response states, before one of its bytes is written.
+    /// Records the digests of all bytes that an accepted response states: in its head before one of its bytes is written, and
+    /// in its trailers.
     let noteStated: @Sendable ([ExpectedDigest]) async throws -> Void
     let ask: @Sendable (Question) -> Void
     /// Where the fetch waits if bytes arrive faster than the rate limits allow.
@@ -41,7 +43,11 @@ package struct SegmentFetcher: Sendable {
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                 if let stated = response.resource?.digests, !stated.isEmpty { try await self.noteStated(stated) }
-                return try await self.write(body, of: response, announced.content)
+                let awaitsTrailers = AnnouncedDigests.follow(head)
+                let check =
+                    announced.content.map { ContentCheck($0, of: response) }
+                    ?? (awaitsTrailers ? ContentCheck(of: response) : nil)
+                return try await self.write(body, of: response, check, awaitsTrailers: awaitsTrailers)
             }
         } catch let failure as Failure {
             return self.lease.isRevoked ? .revoked : .failed(failure)
@@ -62,19 +68,24 @@ package struct SegmentFetcher: Sendable {
         var offset: Int64
         /// A chunk that was received but not processed.
         var chunk: (any BodyChunk)?
+        /// Whether the end of the body was received.
+        var hasEnded = false
+        /// Whether the end is awaited before the last chunk is written. Once a file's last byte is written, the engine
+        /// stops the fetch, and the trailers would be lost.
+        let awaitsTrailers: Bool
         /// How the copying ended; `nil` if it did not.
         var result: Result<LeaseEnd, any Error>?
 
-        init(_ writer: SegmentWriter, _ check: ContentCheck?, from offset: Int64) {
-            (self.writer, self.check, self.offset) = (writer, check, offset)
+        init(_ writer: SegmentWriter, _ check: ContentCheck?, from offset: Int64, awaitsTrailers: Bool) {
+            (self.writer, self.check, self.offset, self.awaitsTrailers) = (writer, check, offset, awaitsTrailers)
         }
     }
 
     /// Writes the body: to a part in memory on the present thread, and to a file on the one for blocking calls.
     ///
-    /// - Parameter announced: The digest that the response's head states for its body.
+    /// - Parameter check: Verifies the body, if the response's head states a digest for it, or that one follows.
     private func write(
-        _ body: any ResponseBody, of response: RangeResponse, _ announced: ExpectedDigest?
+        _ body: any ResponseBody, of response: RangeResponse, _ check: ContentCheck?, awaitsTrailers: Bool
     ) async throws -> LeaseEnd {
         guard let part = self.part() else {
             return .failed(Failure(.internal, "a body was accepted before the part file was created"))
@@ -82,30 +93,52 @@ package struct SegmentFetcher: Sendable {
         // If the body has a digest, its bytes are claimed only after they were verified.
         let writer = SegmentWriter(
             part: part, from: self.lease.position, mark: self.lease.order.mark,
-            holdsClaims: announced != nil && part.mayHold(response))
+            holdsClaims: check != nil && part.mayHold(response))
         // Neither is used by two threads at once.
         nonisolated(unsafe) let body = body
         nonisolated(unsafe) let progress = Progress(
-            writer, announced.map { ContentCheck($0, of: response) }, from: response.bodyStart)
+            writer, check, from: response.bodyStart, awaitsTrailers: awaitsTrailers)
         if part.memory != nil { await self.copy(body, of: response, to: part, progress) { part.memory != nil } }
-        if part.memory != nil, let result = progress.result { return try self.finish(result, progress) }
+        if part.memory != nil, let result = progress.result {
+            return try await self.finish(result, progress, body, of: response)
+        }
         return try await self.threads.run(.fetching(self.pass.download)) {
             if progress.result == nil { await self.copy(body, of: response, to: part, progress) { true } }
             guard let result = progress.result else { preconditionFailure("copying ends with a result") }
-            return try self.finish(result, progress)
+            return try await self.finish(result, progress, body, of: response)
         }
     }
 
     /// Claims what was written, and returns how the lease has ended.
-    private func finish(_ result: Result<LeaseEnd, any Error>, _ progress: Progress) throws -> LeaseEnd {
-        if case .success(.finished) = result { progress.check?.hasEnded = true }
+    private func finish(
+        _ result: Result<LeaseEnd, any Error>, _ progress: Progress, _ body: any ResponseBody,
+        of response: RangeResponse
+    ) async throws -> LeaseEnd {
+        var stated: [ExpectedDigest] = []
+        if case .success(.finished) = result {
+            progress.check?.hasEnded = true
+            stated = self.stated(by: body.trailers, of: response, progress)
+        }
         // Bytes that differ from the disk were not written, and the difference is the more specific result.
         if case .success(.differs) = result { progress.check = nil }
         if let failure = progress.check?.failure { return .corrupt(failure) }
         if let open = progress.check?.open { self.part()?.note(open) }
+        if !stated.isEmpty { try await self.noteStated(stated) }
         // Bytes that were written are claimed even after an error, so that they are not fetched again.
         try progress.writer.finish()
         return try result.get()
+    }
+
+    /// The digests of the whole file that follow a body. Those of the body are added to its check.
+    private func stated(
+        by trailers: HTTPFields, of response: RangeResponse, _ progress: Progress
+    ) -> [ExpectedDigest] {
+        let (representation, content) = AnnouncedDigests.trailing(trailers)
+        let isChecked = content.map { progress.check?.add($0) ?? false } ?? true
+        guard response.hasAllBytes else { return representation }
+        for digest in representation { _ = progress.check?.add(digest) }
+        // A digest of the body that was not computed is one of the file, too.
+        return representation + (isChecked ? [] : [content].compactMap(\.self))
     }
 
     /// Copies the body as long as `isWanted`, and notes the result if that ends it.
@@ -129,11 +162,17 @@ package struct SegmentFetcher: Sendable {
     ) async throws -> LeaseEnd? {
         let compares = !part.isSame(asProvedBy: response)
         while true {
-            if progress.chunk == nil { progress.chunk = try await body.next() }
+            if progress.chunk == nil, !progress.hasEnded { progress.chunk = try await body.next() }
             guard let chunk = progress.chunk else { return .finished }
             guard isWanted() else { return nil }
             progress.chunk = nil
             let offset = progress.offset
+            if progress.awaitsTrailers, let bodyEnd = response.bodyEnd, offset + Int64(chunk.count) >= bodyEnd,
+                !progress.hasEnded
+            {
+                progress.chunk = try await body.next()
+                progress.hasEnded = progress.chunk == nil
+            }
             self.lease.received(chunk.count)
             if progress.check != nil { chunk.withBytes { progress.check?.update($0) } }
             var taken = 0

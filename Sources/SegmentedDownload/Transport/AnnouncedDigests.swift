@@ -51,16 +51,16 @@ package struct AnnouncedDigests: Hashable, Sendable {
         self.representation = Self.unambiguous(said)
     }
 
-    private static func ofRepresentation(_ fields: HTTPFields) -> [ExpectedDigest] {
+    static func ofRepresentation(_ fields: HTTPFields) -> [ExpectedDigest] {
         Self.dictionary(fields.value(Self.reprDigest)) + Self.list(fields.value(Self.digest), Self.digestAlgorithms)
     }
 
     /// RFC 9530, section 3: of the selected representation, regardless of the part that is sent.
-    private static let reprDigest = HTTPField.Name("Repr-Digest")
+    static let reprDigest = HTTPField.Name("Repr-Digest")
     /// RFC 9530, section 2: of the bytes that are sent.
-    private static let contentDigest = HTTPField.Name("Content-Digest")
+    static let contentDigest = HTTPField.Name("Content-Digest")
     /// RFC 3230, section 4.3.2, obsoleted by RFC 9530: of the whole instance, which corresponds to `Repr-Digest`.
-    private static let digest = HTTPField.Name("Digest")
+    static let digest = HTTPField.Name("Digest")
     /// RFC 2616, section 14.15: of the entity body. In a 206 some servers state the part's digest and some the file's,
     /// so it is used only if the response has all bytes.
     private static let contentMD5 = HTTPField.Name("Content-MD5")
@@ -70,12 +70,12 @@ package struct AnnouncedDigests: Hashable, Sendable {
         ("sha-256", .sha256), ("sha-512", .sha512),
     ]
     /// The algorithms of RFC 3230, section 4.1.1, and RFC 5843, section 2, in lower case.
-    private static let digestAlgorithms: [String: ExpectedDigest.Algorithm] = [
+    static let digestAlgorithms: [String: ExpectedDigest.Algorithm] = [
         "sha-256": .sha256, "sha-512": .sha512, "sha": .sha1, "md5": .md5,
     ]
 
     /// A digest for each algorithm, the strongest first. Contradictory digests of one algorithm are ignored.
-    private static func unambiguous(_ said: [ExpectedDigest]) -> [ExpectedDigest] {
+    static func unambiguous(_ said: [ExpectedDigest]) -> [ExpectedDigest] {
         ExpectedDigest.Algorithm.byTrust.compactMap { algorithm in
             let digests = said.filter { $0.algorithm == algorithm }
             return digests.first.flatMap { first in digests.allSatisfy { $0 == first } ? first : nil }
@@ -83,7 +83,7 @@ package struct AnnouncedDigests: Hashable, Sendable {
     }
 
     /// Parses a structured dictionary of byte sequences (RFC 9651, section 3.2).
-    private static func dictionary(_ field: String?) -> [ExpectedDigest] {
+    static func dictionary(_ field: String?) -> [ExpectedDigest] {
         guard let field else { return [] }
         var parser = StructuredFieldValueParser(Array(field.utf8))
         guard let members = try? parser.parseDictionaryFieldValue() else { return [] }

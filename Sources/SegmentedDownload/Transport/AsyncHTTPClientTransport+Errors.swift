@@ -18,6 +18,7 @@ extension AsyncHTTPClientTransport {
         switch error {
         case is CancellationError, is Failure: return error
         case let error as HTTPClientError where error == .cancelled: return CancellationError()
+        case let error as HeadGuard.Refusal: return Failure(.protocol, "\(host) \(error.reason)")
         case let error as NIOConnectionError: return Self.connectionFailure(error)
         case let error as NIOSSLError: return Self.tlsFailure(error, host: host)
         case let error as NIOSSLExtraError:

@@ -45,6 +45,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     package let executor: (any TaskExecutor)?
     private let buffers: ReceiveBuffers
     private let connections: ConnectionRegister
+    private let trailers: TrailerFields
     private let relay: TLSRelay
 
     /// Runs `body` with a transport, and shuts the transport down when `body` returns, its threads only if they do not end
@@ -57,6 +58,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let tls = try configuration.trust.tlsConfiguration()
         let buffers = ReceiveBuffers()
         let connections = ConnectionRegister()
+        let trailers = TrailerFields()
         connections.apply(configuration.network)
         let loops = ReceivingLoops(configuration.loops, of: configuration.group)
         let relay = TLSRelay(on: loops.first, configuration, connections)
@@ -81,7 +83,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             settings.http1_1ConnectionDebugInitializer = { channel in
                 Self.prepare(
                     channel, on: route.way, checksNames: configuration.trust.verifiesCertificates, buffers,
-                    connections, allowsPrivateAddresses: route.allowsPrivateAddresses)
+                    connections, trailers, allowsPrivateAddresses: route.allowsPrivateAddresses)
             }
             return settings
         }
@@ -91,7 +93,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                 try await body(
                     AsyncHTTPClientTransport(
                         configuration: configuration, clients: clients, loops: loops, buffers: buffers,
-                        connections: connections, relay: relay)))
+                        connections: connections, trailers: trailers, relay: relay)))
         } catch {
             result = .failure(error)
         }
@@ -104,7 +106,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     /// Prepares a new connection, on its event loop, before anything is sent.
     private static func prepare(
         _ channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ buffers: ReceiveBuffers,
-        _ connections: ConnectionRegister, allowsPrivateAddresses: Bool
+        _ connections: ConnectionRegister, _ trailers: TrailerFields, allowsPrivateAddresses: Bool
     ) -> EventLoopFuture<Void> {
         if !allowsPrivateAddresses, SpecialAddress.isSpecial(channel.remoteAddress?.ipAddress ?? "") {
             return channel.eventLoop.makeFailedFuture(SpecialAddress.refusal(of: "the connection's peer"))
@@ -112,20 +114,24 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
         let admitted =
             way.isRelayed ? channel.eventLoop.makeSucceededVoidFuture() : connections.admit(channel)
-        return admitted.flatMapThrowing { try Self.addHandlers(to: channel, on: way, checksNames: checksNames) }
-            .flatMap { isTLS in
-                let allocator = buffers.take(isTLS: isTLS)
-                channel.closeFuture.whenComplete { _ in buffers.giveBack() }
-                return channel.setOption(.recvAllocator, value: allocator)
-            }.flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
+        return admitted.flatMapThrowing {
+            try Self.addHandlers(to: channel, on: way, checksNames: checksNames, trailers)
+        }
+        .flatMap { isTLS in
+            let allocator = buffers.take(isTLS: isTLS)
+            channel.closeFuture.whenComplete { _ in buffers.giveBack() }
+            return channel.setOption(.recvAllocator, value: allocator)
+        }.flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
     }
 
     /// - Returns: Whether the connection uses TLS.
     private static func addHandlers(
-        to channel: any Channel, on way: HTTPClients.Way, checksNames: Bool
+        to channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ trailers: TrailerFields
     ) throws -> Bool {
         let pipeline = channel.pipeline.syncOperations
         let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
+        let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
+        try pipeline.addHandlers(HeadGuard(), TrailerFields.Tap(trailers), position: .after(decoder))
         var proxy: Proxy?
         if case .forwarding(let given) = way { proxy = given }
         try pipeline.addHandler(HeadBytes(), position: .before(encoder))
@@ -138,7 +144,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
 
     private init(
         configuration: Configuration, clients: HTTPClients, loops: ReceivingLoops,
-        buffers: ReceiveBuffers, connections: ConnectionRegister, relay: TLSRelay
+        buffers: ReceiveBuffers, connections: ConnectionRegister, trailers: TrailerFields, relay: TLSRelay
     ) {
         self.configuration = configuration
         self.clients = clients
@@ -146,6 +152,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         self.executor = LoopExecutor(loops.first)
         self.buffers = buffers
         self.connections = connections
+        self.trailers = trailers
         self.relay = relay
     }
 
@@ -169,14 +176,17 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let (buffers, isTLS) = (self.buffers, request.url.origin.scheme == "https")
         let reception = Reception { buffers.lengthAllowed(isTLS: isTLS) }
         let place = self.loops.place(isTLS: isTLS, length: request.length)
+        let number = self.trailers.open()
         defer {
             reception.finish()
+            self.trailers.close(number)
             self.loops.end(place)
         }
         let head: HTTPResponseHead
         let start = NIODeadline.now()
         do {
-            let (client, message) = try await self.message(request, through: proxy)
+            var (client, message) = try await self.message(request, through: proxy)
+            message.headers.replaceOrAdd(name: TrailerFields.requestField, value: "\(number)")
             head = try await reception.head(of: message, from: client, on: place.preference)
         } catch {
             if let proxy, !(error is CancellationError), let failure = self.relay.failure(of: proxy, since: start) {
@@ -189,7 +199,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             throw Self.failure(error, host: host)
         }
         try Self.checkSize(of: head, host: host)
-        return try await consume(Self.head(head), Body(reception: reception, host: host))
+        let body = Body(reception: reception, storedTrailers: self.trailers, number: number, host: host)
+        return try await consume(Self.head(head), body)
     }
 
     /// The request to send, and the client to send it with.
@@ -298,18 +309,28 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     }
 
     private static func head(_ response: HTTPResponseHead) -> ResponseHead {
+        ResponseHead(
+            status: Int(response.status.code), fields: Self.fields(response.headers), received: SystemClock.date)
+    }
+
+    private static func fields(_ headers: HTTPHeaders) -> HTTPFields {
         var fields = HTTPFields()
-        for (name, value) in response.headers {
+        for (name, value) in headers {
             // A field whose name is not a token is ignored.
             guard let name = HTTPField.Name(name) else { continue }
             fields.append(HTTPField(name: name, value: ObsText.meaning(value, of: name)))
         }
-        return ResponseHead(status: Int(response.status.code), fields: fields, received: SystemClock.date)
+        return fields
     }
 
     private struct Body: ResponseBody {
         let reception: Reception
+        let storedTrailers: TrailerFields
+        /// The number of the response's trailers.
+        let number: UInt64
         let host: String
+
+        var trailers: HTTPFields { AsyncHTTPClientTransport.fields(self.storedTrailers.fields(of: self.number)) }
 
         func next() async throws -> (any BodyChunk)? {
             do {

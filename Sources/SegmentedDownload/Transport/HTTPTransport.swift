@@ -1,3 +1,4 @@
+package import HTTPTypes
 package import SegmentedDownloadCore
 
 /// A transport for HTTP requests. The engine reaches the network only through this protocol.
@@ -37,6 +38,13 @@ extension HTTPTransport {
 package protocol ResponseBody {
     /// The next piece; `nil` after the end of a complete body.
     func next() async throws -> (any BodyChunk)?
+
+    /// The fields that follow the body, valid after ``next()`` has returned `nil`. Empty for a transport that has none.
+    var trailers: HTTPFields { get }
+}
+
+extension ResponseBody {
+    package var trailers: HTTPFields { HTTPFields() }
 }
 
 /// A piece of a response body.

@@ -285,9 +285,8 @@ package struct GroupStateMachine: Hashable, Sendable {
             guard let index = self.holding(id, lease) else { return }
             if case .refused(let status, let retryAfter) = response {
                 guard TransientStatus.refusals.contains(status) else { return }
-                let asked = retryAfter.map { Duration.seconds($0.seconds) }
                 let host = self.holdings[index].host
-                self.refused(self.holdings[index], retryAfter: asked, now: now)
+                self.refused(self.holdings[index], retryAfter: retryAfter?.duration, now: now)
                 if let notice = response.notice(of: HostKey(host), now: now) { self.outbox.append(.post(notice)) }
             } else if !self.holdings[index].wasAccepted {
                 self.holdings[index].wasAccepted = true

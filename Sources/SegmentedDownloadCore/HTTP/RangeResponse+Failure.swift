@@ -14,7 +14,7 @@ extension RangeResponse {
             let asked = retryAfter.map { " and asks to wait \($0.seconds) s" } ?? ""
             return Failure(
                 .server, "\(host) answered \(status)\(asked)", isTransient: true, status: status,
-                retryAfter: retryAfter.map { .seconds($0.seconds) }
+                retryAfter: retryAfter?.duration
             )
         case .unauthorized(let status, let challenge):
             let asked = challenge.map { " (\($0.printable))" } ?? ""

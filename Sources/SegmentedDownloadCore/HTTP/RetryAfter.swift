@@ -1,9 +1,15 @@
 /// How long a server asks the client to wait before the next request (RFC 9110 §10.2.3).
 ///
-/// The value is not limited here. ``RetryPolicy`` decides how long segdl waits.
+/// ``RetryPolicy`` decides how long segdl waits.
 package struct RetryAfter: Hashable, Sendable {
-    /// Zero or more. A number that does not fit in `Int64` becomes `Int64.max`.
+    /// 2^31 s, 68 years: a longer wait means nothing else. The time at which this one ends still fits in 64 bits of
+    /// nanoseconds, in which systems count.
+    package static let secondsMax: Int64 = 1 << 31
+
+    /// From 0 to ``secondsMax``. A greater number becomes ``secondsMax``.
     package let seconds: Int64
+
+    package var duration: Duration { .seconds(self.seconds) }
 
     /// Parses a number of seconds or a date. Nil if it is neither, or if it is a date and there is no time to compare
     /// it with.
@@ -14,12 +20,12 @@ package struct RetryAfter: Hashable, Sendable {
     package init?(fieldValue: String, date: HTTPDate?, fallbackNow: HTTPDate?) {
         switch DecimalDigits(fieldValue.utf8) {
         case .number(let seconds)?:
-            self.seconds = seconds
+            self.seconds = min(seconds, Self.secondsMax)
         case .tooLarge?:
-            self.seconds = .max
+            self.seconds = Self.secondsMax
         case nil:
             guard let until = HTTPDate(fieldValue: fieldValue), let now = date ?? fallbackNow else { return nil }
-            self.seconds = max(0, until.seconds(since: now))
+            self.seconds = min(max(0, until.seconds(since: now)), Self.secondsMax)
         }
     }
 }

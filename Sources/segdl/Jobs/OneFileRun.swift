@@ -164,26 +164,16 @@ struct OneFileRun {
         _ request: DownloadRequest, _ configuration: DownloadConfiguration
     ) async throws -> (resource: RemoteResource, length: Int64, digest: ExpectedDigest?) {
         try await withDownloadClient(configuration) { client in
-            var attempts = 0
-            while true {
-                do throws(DownloadError) {
-                    let found = try await client.probe(request)
-                    let (resource, length) = try found.divisible(hasDigest: !request.digests.isEmpty)
-                    try Self.check(length, request)
-                    return (resource, length, found.digest)
-                } catch {
-                    attempts += 1
-                    guard error.isTransient, attempts <= request.retries ?? Self.attemptsMax else { throw error }
-                    // Random, so that the tasks do not ask again at the same time.
-                    let delay = error.retryAfter ?? .seconds(Double.random(in: 0.1...1) * Double(min(attempts, 10)))
-                    try await Task.sleep(for: request.retryDelay ?? delay)
-                }
+            try await client.repeating(request) { error, attempt, delay in
+                _ = self.report.say("retry \(attempt) in \(Seconds(delay)): \(error.message)")
+            } _: { () throws(DownloadError) in
+                let found = try await client.probe(request)
+                let (resource, length) = try found.divisible(hasDigest: !request.digests.isEmpty)
+                try Self.check(length, request)
+                return (resource, length, found.digest)
             }
         }
     }
-
-    /// 10: as often as a download tries without progress.
-    private static let attemptsMax = 10
 
     private static func check(_ length: Int64, _ request: DownloadRequest) throws(DownloadError) {
         if let expected = request.lengthExpected, expected != length {

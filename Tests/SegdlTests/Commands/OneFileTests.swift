@@ -134,6 +134,21 @@ struct OneFileTests {
         }
     }
 
+    @Test("A task says how long it waits for a server that is busy, and does not wait longer than any download")
+    func busyServer() async throws {
+        try await withOptionScene { origin, command in
+            for time in ["100000", "9223372036854775807"] {
+                let refused = try await command.run(
+                    Self.arguments("1/2", origin.url("/9M/f.bin?fail=503:all&retry-after=\(time)")))
+                #expect(refused.status == 8 && refused.errors.contains("answered 503 and asks to wait"), "\(refused)")
+            }
+            let waited = try await command.run(
+                Self.arguments("1/1", origin.url("/9M/f.bin?fail=503:1&retry-after=1")))
+            #expect(waited.status == 0 && command.holds("f.bin", Self.length), "\(waited)")
+            #expect(waited.errors.contains("segdl: retry 1 in 1.0 s: "), "\(waited)")
+        }
+    }
+
     @Test("A range is taken over only if both tasks must write the same bytes")
     func takenOverUnsafely() async throws {
         try await withOptionScene { origin, command in

@@ -268,7 +268,7 @@ struct RangeResponseTests {
     @Test(
         "D1, D3: a Retry-After is relative to the server's own date",
         arguments: [
-            ("120", 120), ("99999999999999999999", Int64.max), ("-1", nil), ("soon", nil),
+            ("120", 120), ("99999999999999999999", 1 << 31), ("-1", nil), ("soon", nil),
             ("Tue, 14 Nov 2023 22:14:20 GMT", 60), ("Tue, 14 Nov 2023 22:00:00 GMT", 0),
         ] as [(String, Int64?)]
     )

@@ -84,6 +84,21 @@ struct ClockConformanceTests {
         }
     }
 
+    @Test("A sleep until a time that no clock reaches lasts until it is cancelled", arguments: Kind.allCases)
+    func endless(kind: Kind) async throws {
+        try await Self.run(kind) { clock in
+            let isCancelled = await withTaskGroup(of: Bool.self) { group in
+                for time in [Duration.seconds(Int64.max), .seconds(9_223_372_036), .seconds(1 << 40)] {
+                    group.addTask { await Self.isCancelled { try await clock.sleep(until: time) } }
+                }
+                for _ in 0..<10 { await Task.yield() }
+                group.cancelAll()
+                return await group.reduce(true) { $0 && $1 }
+            }
+            #expect(isCancelled)
+        }
+    }
+
     @Test("The time of day is in seconds since 1970, and later than when this was written", arguments: Kind.allCases)
     func timeOfDay(kind: Kind) async throws {
         try await Self.run(kind) { clock in

@@ -58,6 +58,9 @@ struct RequiredDigestsTests {
             digests.state([announced])
             #expect(digests.all == all)
         }
+        var given = RequiredDigests([sha256])
+        given.state([other, md5])
+        #expect(given.all == [sha256])
     }
 
     @Test("A manifest of the same file adds its digests, except for algorithms that the request gives itself")

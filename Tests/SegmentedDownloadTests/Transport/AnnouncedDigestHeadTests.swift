@@ -41,6 +41,38 @@ struct AnnouncedDigestHeadTests {
         try Self.announced(pairs, body).representation.first?.description
     }
 
+    // MARK: Trailers
+
+    @Test("Trailers state any number of digests of the representation, and one of the body")
+    func trailing() throws {
+        let (sha256, sha512, md5) = (
+            "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:",
+            "sha-512=:\(String(repeating: "A", count: 86))==:",
+            "md5=AAAAAAAAAAAAAAAAAAAAAA=="
+        )
+        let said = AnnouncedDigests.trailing(
+            try Self.fields([
+                ("Repr-Digest", "\(sha512), \(sha256)"), ("Digest", md5), ("Content-Digest", "\(sha512), \(sha256)"),
+            ]))
+        #expect(said.representation.map(\.algorithm) == [.sha256, .sha512, .md5])
+        #expect(said.content == said.representation.first)
+        let nothing = AnnouncedDigests.trailing(
+            try Self.fields([("Content-MD5", "AAAAAAAAAAAAAAAAAAAAAA=="), ("Repr-Digest", ",,"), ("ETag", "\"1\"")]))
+        #expect(nothing.representation.isEmpty && nothing.content == nil)
+    }
+
+    @Test(
+        "A head says that a digest follows if Trailer names one of the fields, in any case",
+        arguments: [
+            ("Content-Digest", true), ("x-a, repr-DIGEST\t,x-b", true), ("digest", true), ("X-Digest", false),
+            ("", false),
+            (",", false), ("Content-MD5", false), ("\"", false),
+        ])
+    func follow(value: String, follows: Bool) throws {
+        let head = ResponseHead(status: 200, fields: try Self.fields([("Trailer", "ETag"), ("Trailer", value)]))
+        #expect(AnnouncedDigests.follow(head) == follows)
+    }
+
     // MARK: RFC 9530, 3230 and 1864
 
     @Test(
