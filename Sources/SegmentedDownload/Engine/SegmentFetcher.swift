@@ -21,6 +21,8 @@ package struct SegmentFetcher: Sendable {
     /// Records the digests of all bytes that an accepted response states: in its head before one of its bytes is written, and
     /// in its trailers.
     let noteStated: @Sendable ([ExpectedDigest]) async throws -> Void
+    /// Whether only a part of the resource is downloaded, to which digests of the resource do not apply.
+    let isPart: Bool
     let ask: @Sendable (Question) -> Void
     /// Where the fetch waits if bytes arrive faster than the rate limits allow.
     let pass: RatePass
@@ -135,6 +137,7 @@ package struct SegmentFetcher: Sendable {
     ) -> [ExpectedDigest] {
         let (representation, content) = AnnouncedDigests.trailing(trailers)
         let isChecked = content.map { progress.check?.add($0) ?? false } ?? true
+        guard !self.isPart else { return [] }
         guard response.hasAllBytes else { return representation }
         for digest in representation { _ = progress.check?.add(digest) }
         // A digest of the body that was not computed is one of the file, too.
