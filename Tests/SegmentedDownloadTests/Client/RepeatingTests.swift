@@ -118,7 +118,7 @@ struct RepeatingTests {
             let client = DownloadClient(
                 configuration: DownloadConfiguration(), transport: EngineOffice.NoTransport(),
                 storage: StreamStorage(), clock: clock, seed: 1, threads: .inherited, memory: nil,
-                notices: try #require(open()), servers: nil)
+                notices: open(), servers: nil)
             let request = DownloadRequest(try SourceURL("http://host/file"))
             do throws(DownloadError) {
                 _ = try await client.probe(request)
