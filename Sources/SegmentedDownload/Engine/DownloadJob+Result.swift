@@ -5,7 +5,8 @@ import SystemPackage
 extension DownloadJob {
     /// The result of a completed download.
     func result(duration: Duration, wasAlreadyComplete: Bool) -> DownloadResult {
-        self.shared.withLock { shared in
+        let hasPieces = self.pieceDigests != nil
+        return self.shared.withLock { shared in
             let digests = shared.digests.all
             return DownloadResult(
                 path: FilePath(shared.destination.paths?.destination ?? ""),
@@ -16,7 +17,7 @@ extension DownloadJob {
                 verifiedBy: wasAlreadyComplete && self.request.ifExists == .skip
                     ? .none
                     : DownloadResult.Verification(
-                        of: shared.resource, hasDigests: !digests.isEmpty || self.pieceDigests != nil,
+                        of: shared.resource, hasDigests: !digests.isEmpty || hasPieces,
                         evidence: shared.evidence),
                 wasAlreadyComplete: wasAlreadyComplete)
         }

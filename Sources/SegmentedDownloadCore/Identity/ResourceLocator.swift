@@ -14,8 +14,9 @@ package enum ResourceLocator: Hashable, Sendable {
     package func relation(to other: ResourceLocator) -> ResourceRelation {
         switch (self, other) {
         case (.named(let left), .named(let right)):
+            guard left != right else { return .same }
             return ResourceRelation(
-                isSame: left == right, isSameRequest: left.requested == right.requested,
+                isSameRequest: left.requested == right.requested,
                 isSameOrigin: left.origin.utf8.elementsEqual(right.origin.utf8))
         case (.recorded(let stored), .named(let name)), (.named(let name), .recorded(let stored)):
             return Self.relation(stored, ResourceFingerprint(of: name, salt: stored.salt))
@@ -30,7 +31,7 @@ package enum ResourceLocator: Hashable, Sendable {
         guard left.hash != right.hash else { return .same }
         guard let (one, other) = left.parts.flatMap({ one in right.parts.map { (one, $0) } }) else { return .unknown }
         return ResourceRelation(
-            isSame: false, isSameRequest: one.requested == other.requested, isSameOrigin: one.origin == other.origin)
+            isSameRequest: one.requested == other.requested, isSameOrigin: one.origin == other.origin)
     }
 
     /// The fingerprint to store, absent if the name is unrecorded.
@@ -56,10 +57,8 @@ package enum ResourceRelation: Hashable, Sendable {
     /// An earlier version stored too little.
     case unknown
 
-    init(isSame: Bool, isSameRequest: Bool, isSameOrigin: Bool) {
-        self =
-            isSame
-            ? .same
-            : isSameRequest ? isSameOrigin ? .sameOrigin : .otherOrigin : .otherRequest(isSameOrigin: isSameOrigin)
+    /// The relation of two places that are not the same.
+    fileprivate init(isSameRequest: Bool, isSameOrigin: Bool) {
+        self = isSameRequest ? isSameOrigin ? .sameOrigin : .otherOrigin : .otherRequest(isSameOrigin: isSameOrigin)
     }
 }

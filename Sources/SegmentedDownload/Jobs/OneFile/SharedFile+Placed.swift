@@ -94,7 +94,7 @@ extension SharedFile {
         }
         throw DownloadError(
             .state, "no record shows whether \(self.paths.destination.printable) is still as it was verified",
-            hint: "Give a digest of the file with --checksum")
+            hint: "Give a digest of the file")
     }
 
     /// What the plan's record beside it says of the destination; nil if there is none, or the bytes are others. They are read.
