@@ -33,12 +33,12 @@ package struct Surveyor: Sendable {
     }
 
     /// Whether the destination, its part, both manifests and a part that was set aside are all missing, as before most
-    /// downloads.
+    /// downloads. Parts are set aside in the first free slot, and the first slot is emptied last.
     func isClear(_ paths: DestinationPaths) throws(StorageError) -> Bool {
         for path in [paths.destination, paths.part, paths.manifest, paths.manifestDraft]
         where try self.storage.status(of: path) != nil { return false }
         do throws(StorageError) {
-            return try self.storage.status(of: paths.setAside.manifest) == nil
+            return try self.storage.status(of: paths.setAside(slot: 1).manifest) == nil
         } catch  where error.condition == .nameTooLong {
             // A file with such a name cannot have been set aside.
             return true

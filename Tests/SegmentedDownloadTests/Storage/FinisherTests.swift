@@ -463,14 +463,31 @@ struct FinisherTests {
     @Test("What was set aside is deleted once the file is in place, and before the manifest")
     func setAside() async throws {
         try await Self.run { subject, finisher in
-            let aside = subject.paths.setAside
-            try subject.put("old bytes", at: aside.part)
-            try subject.put("SEGDLMAN", at: aside.manifest)
+            let manifest = try subject.contents(of: subject.paths.manifest)
+            for slot in 1...2 {
+                let aside = subject.paths.setAside(slot: slot)
+                try subject.put("old bytes", at: aside.part)
+                try Data(try #require(ManifestCodec.encoded(manifest, setAside: true))).write(
+                    to: URL(fileURLWithPath: aside.manifest))
+            }
             _ = try await finisher.finish(length: 100, unless: Latch())
             #expect(
-                subject.disk.take().suffix(3) == [
+                subject.disk.take().suffix(5) == [
+                    "remove file.bin.segdl-old-2.segdl-part", "remove file.bin.segdl-old-2.segdl",
                     "remove file.bin.segdl-old.segdl-part", "remove file.bin.segdl-old.segdl", Self.forget,
                 ])
+        }
+    }
+
+    @Test("Another download that has the name of a part set aside stays")
+    func otherDownload() async throws {
+        try await Self.run { subject, finisher in
+            let other = subject.paths.setAside(slot: 1)
+            try subject.put("mine", at: other.part)
+            try FileManager.default.copyItem(atPath: subject.paths.manifest, toPath: other.manifest)
+            _ = try await finisher.finish(length: 100, unless: Latch())
+            #expect(try subject.contents(of: other.part) == Array("mine".utf8) && subject.exists(other.manifest))
+            #expect(!subject.exists(subject.paths.manifest))
         }
     }
 }
