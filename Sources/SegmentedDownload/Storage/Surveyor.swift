@@ -83,23 +83,16 @@ package struct Surveyor: Sendable {
             agrees = true
         }
         var record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
-        if let known = record, try known.length != status.length || !self.isUnchanged(file, status, known) {
-            record = nil
-        }
+        // Otherwise the record proves nothing, and the file need not be read for it.
+        let isEvidence = agrees == nil && (policy == .verify || policy == .update || policy == .newer)
+        if let known = record, try isEvidence ? !known.describes(file, status) : !known.fits(status) { record = nil }
         // A file that another user may have written proves nothing. If its digest matches, its owner does not matter.
-        if record != nil, agrees == nil, policy == .verify || policy == .update || policy == .newer {
+        if record != nil, isEvidence {
             try self.storage.checkTrust(file.status(), paths.destination)
         }
         return ExistingFile(
             length: status.length, record: record?.resource, agreesWithDigests: agrees,
             modified: HTTPDate(secondsSinceEpoch: status.modified.flooredSeconds))
-    }
-
-    private func isUnchanged(
-        _ file: any StorageFile, _ status: StorageStatus, _ record: FinishedRecord
-    ) throws -> Bool {
-        if record.isSynced, status.modified == record.modified { return true }
-        return try file.digests([.crc32], length: status.length) == [record.crc.hex]
     }
 
     // MARK: A part file
