@@ -24,6 +24,7 @@ enum FinishedRecordProperties {
         try Self.checkPrinting(record)
         record.crc = CRC32(value: 0)
         record.modified = .max
+        record.changed = .min
         record.isSynced = false
         try Self.checkPrinting(record)
     }

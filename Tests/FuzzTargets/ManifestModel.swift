@@ -14,6 +14,7 @@ struct ManifestModel {
     /// Records after an invalid one are not read.
     private var isEnded = false
     private(set) var pausedModified: Int64?
+    private(set) var isSetAside = false
     private(set) var everClaimed: Set<Claim> = []
     private(set) var everDurable: Set<Claim> = []
 
@@ -34,15 +35,19 @@ struct ManifestModel {
         // The state of a running digest: 16 arbitrary bytes, which claim nothing.
         if !self.isEnded, record.kind & 0xFF == 6 {
             self.pausedModified = nil
+            self.isSetAside = false
             return
         }
         guard !self.isEnded, let first = Int64(exactly: record.first), let second = Int64(exactly: record.second),
-            (1...5).contains(record.kind) || record.kind == 7,
+            (1...5).contains(record.kind) || record.kind == 7 || record.kind == 8,
             record.kind != 1 || Self.isPossible(first, second, self.completeLength)
         else {
             self.isEnded = true
             return
         }
+        self.isSetAside = record.kind == 8
+        // That a part was set aside is not a change of it.
+        if self.isSetAside { return }
         self.pausedModified = record.kind == 3 ? second : nil
         switch record.kind {
         case 1:

@@ -51,7 +51,9 @@ enum ManifestProperties {
         try require(manifest.durable == log.durable, "durable are \(manifest.durable) and not \(log.durable)")
         try require(manifest.pending == log.pending, "pending are \(manifest.pending) and not \(log.pending)")
         try require(manifest.pausedModified == log.pausedModified, "the pause is \(manifest.pausedModified ?? -1)")
+        try require(manifest.isSetAside == log.isSetAside, "the part was set aside: \(manifest.isSetAside)")
         try Self.check(manifest)
+        try Self.checkMark(of: manifest, written)
         if let damage {
             try Self.check(written, headerLength, damagedBy: damage, header, log)
         }
@@ -61,6 +63,27 @@ enum ManifestProperties {
         guard let manifest = try? ManifestCodec.decode(bytes) else { return }
         try require(ManifestCodec.isBegun(bytes), "isBegun rejects a manifest that decodes")
         try Self.check(manifest)
+        try Self.checkMark(of: manifest, bytes)
+    }
+
+    /// The mark of a part that was set aside changes nothing else, and is removed again.
+    private static func checkMark(of manifest: Manifest, _ bytes: [UInt8]) throws(Violation) {
+        guard let marked = ManifestCodec.encoded(bytes, setAside: true),
+            let unmarked = ManifestCodec.encoded(marked, setAside: false)
+        else { throw Violation(description: "a manifest gets no mark") }
+        for (bytes, isSetAside) in [(marked, true), (unmarked, false)] {
+            let read = try Self.decode(bytes)
+            try require(read.isSetAside == isSetAside, "the mark is \(read.isSetAside)")
+            try require(
+                read.header == manifest.header && read.durable == manifest.durable && read.pending == manifest.pending,
+                "the mark changed the claims")
+            try require(read.digestStates == manifest.digestStates, "the mark changed the digests")
+            try require(
+                read.pausedModified == manifest.pausedModified && read.isRejected == manifest.isRejected
+                    && read.isOverstated == manifest.isOverstated,
+                "the mark changed \(manifest)")
+        }
+        try require(ManifestCodec.encoded(marked, setAside: true) == marked, "a second mark was made")
     }
 
     private static func decode(_ bytes: [UInt8]) throws(Violation) -> Manifest {
@@ -193,7 +216,7 @@ enum ManifestProperties {
         let kind = program.byte()
         guard kind & 0x40 == 0 else {
             return ManifestModel.Record(
-                kind: UInt32(kind & 7), first: program.integer(), second: program.integer(), crc: UInt32(kind))
+                kind: UInt32(kind & 15), first: program.integer(), second: program.integer(), crc: UInt32(kind))
         }
         // Offsets are close together, so that claims meet and overlap; lengths reach a block and one more.
         let isClaim = kind & 7 <= 1

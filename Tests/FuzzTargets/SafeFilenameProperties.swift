@@ -40,7 +40,7 @@ enum SafeFilenameProperties {
             try require(!isBlank, "\(text.debugDescription) \(place) a space")
         }
         let lowercased = Reference.lowercased(text.utf8)
-        for suffix in [".segdl", ".segdl-part", ".segdl-new"] {
+        for suffix in [".segdl", ".segdl-part", ".segdl-new", ".segdl-old"] {
             try require(
                 !lowercased.reversed().starts(with: suffix.utf8.reversed()),
                 "\(text.debugDescription) is one of segdl's names")

@@ -323,7 +323,9 @@ final class Checker: @unchecked Sendable {
                 self.violate("file \(file) is reported as current and is an older version")
             }
             self.digest = self.digest &* 31 &+ UInt64(CRC32(of: inode.bytes).value)
-            let suffixes = [".segdl", ".segdl-part", ".segdl-new", ".segdl-old.segdl", ".segdl-old.segdl-part"]
+            let olds = [".segdl-old"] + (2...9).map { ".segdl-old-\($0)" }
+            let suffixes =
+                [".segdl", ".segdl-part", ".segdl-new"] + olds.flatMap { [$0 + ".segdl", $0 + ".segdl-part"] }
             // A file that is complete already says nothing about what another URL left: that is kept. It may be a part
             // without a manifest, if the other URL's run was killed before its first checkpoint.
             let isKept = ending == "exists" || ending == "already" && !self.isPartOfSameURL(file)

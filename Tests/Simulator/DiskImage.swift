@@ -7,6 +7,8 @@ struct DiskImage {
         let pending: [SimulatedDisk.Operation]
         /// The modification time in nanoseconds since 1970.
         var modified: Int64 = 0
+        /// The time of the last change in nanoseconds since 1970.
+        var changed: Int64 = 0
     }
 
     enum NameOperation {

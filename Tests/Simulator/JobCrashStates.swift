@@ -28,6 +28,8 @@ package struct JobCrashStates {
     }
 
     private static let settings = JobSettings(directory: "/out")
+    /// A stream: what a power cut leaves of the records does not depend on files.
+    private static let file = EntryFile(path: nil)
 
     private let seed: UInt64
     private let statesMax: Int
@@ -90,10 +92,9 @@ package struct JobCrashStates {
         if let problem = ledger.problem { return "the next run fails: \(problem)" }
         guard let found = ledger.found else { return "the next run does not begin" }
         for entry in self.entries {
-            if found.contains(entry), !moment.finished.contains(entry) {
-                return "an entry counts that was not finished"
-            }
-            if !found.contains(entry), moment.durable.contains(entry) { return "a recorded entry is lost" }
+            let isFound = found.contains(Self.file.record(of: entry, nil))
+            if isFound, !moment.finished.contains(entry) { return "an entry counts that was not finished" }
+            if !isFound, moment.durable.contains(entry) { return "a recorded entry is lost" }
         }
         return nil
     }
@@ -113,14 +114,14 @@ package struct JobCrashStates {
                         machine: ("here", 1, generator.next()), clock: clock, waiting: { _ in })
                     ledger.found = run.finished
                     var ended = ledger.durable
-                    for entry in entries where shard.owns(entry) && !run.finished.contains(entry) {
+                    for entry in entries where shard.owns(entry) && !run.isFinished(entry, Self.file) {
                         // Most runs are cut short.
                         guard Int.random(in: 0..<4, using: &generator) != 0 else { break }
                         if Int.random(in: 0..<8, using: &generator) == 0 {
                             try run.fail("http://host/\(entry.high)\n")
                         } else {
                             ledger.finished.insert(entry)
-                            try run.finish(entry)
+                            try run.finish(entry, Self.file, at: "-", length: 0)
                             ended.insert(entry)
                         }
                     }

@@ -43,6 +43,8 @@ package final class SimulatedDisk: @unchecked Sendable {
         package var bytes: [UInt8] = []
         package var attributes: [String: [UInt8]] = [:]
         package var modified: Int64
+        /// The time of the last change of content, attributes, permissions or name, which no program can set.
+        package var changed: Int64
         package var linkCount: UInt64 = 1
         /// The owner and the permissions.
         package var ownership = Ownership(owner: SimulatedDisk.user, permissions: 0o644)
@@ -56,6 +58,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         init(number: UInt64, modified: Int64) {
             self.number = number
             self.modified = modified
+            self.changed = modified
         }
 
         /// The pending operations of a process, and those before them that they may not overtake.
@@ -151,7 +154,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         let files = inodes.values.sorted { $0.number < $1.number }.map { inode in
             DiskImage.File(
                 number: inode.number, bytes: inode.durable, attributes: inode.durableAttributes,
-                pending: inode.pending.map(\.operation), modified: inode.modified)
+                pending: inode.pending.map(\.operation), modified: inode.modified, changed: inode.changed)
         }
         let names = self.durableNames.sorted { $0.key < $1.key }.map { ($0.key, $0.value.number) }
         let pendingNames = self.pendingNames.map { operation -> DiskImage.NameOperation in
@@ -168,7 +171,7 @@ package final class SimulatedDisk: @unchecked Sendable {
 
     /// A disk as a restarted machine finds it: all of it durable.
     ///
-    /// - Parameter keepsTimes: Whether the files have the modification times that they had. Otherwise all are older than
+    /// - Parameter keepsTimes: Whether the files have the times that they had. Otherwise all are older than
     ///   anything on this disk.
     convenience init(
         _ settled: DiskImage.Settled, seed: UInt64, clock: SimulatedClock, keepsTimes: Bool = false
@@ -180,6 +183,7 @@ package final class SimulatedDisk: @unchecked Sendable {
             // Before all that happens on this disk, whose clock begins anew.
             let inode = Inode(
                 number: file.number, modified: file.modified - (keepsTimes ? 0 : Self.ageOfSettled))
+            inode.changed = file.changed - (keepsTimes ? 0 : Self.ageOfSettled)
             (inode.bytes, inode.durable) = (file.bytes, file.bytes)
             (inode.attributes, inode.durableAttributes) = (file.attributes, file.attributes)
             self.names[name] = inode
@@ -262,6 +266,11 @@ package final class SimulatedDisk: @unchecked Sendable {
     func apply(_ operation: NameOperation) {
         self.changes += 1
         self.pendingNames.append(operation)
+        switch operation {
+        case .link(_, let inode): inode.changed = self.stamp()
+        case .rename(let name, let target): for path in [name, target] { self.names[path]?.changed = self.stamp() }
+        case .unlink(let name): self.names[name]?.changed = self.stamp()
+        }
         Self.apply(operation, to: &self.names, counts: true)
         switch operation {
         case .link(let name, let inode): self.onName(name, inode)
@@ -289,6 +298,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         inode.pending.append((self.ordinalNext, operation, epoch))
         Self.apply(operation, to: &inode.bytes, &inode.attributes)
         inode.modified = self.stamp()
+        inode.changed = inode.modified
         self.mix(inode.bytes.count)
     }
 
@@ -409,6 +419,7 @@ package final class SimulatedDisk: @unchecked Sendable {
         inode.bytes = inode.durable
         inode.attributes = inode.durableAttributes
         inode.modified = self.stamp()
+        inode.changed = inode.modified
         inode.linkCount = 1
         inode.lockHolder = nil
     }

@@ -45,7 +45,7 @@ package struct SimulatedStorage: Storage {
             let permissions: UInt32 = self.disk.privateDirectories.contains(number) ? 0o700 : 0o755
             return StorageStatus(
                 kind: .directory, length: 0, device: Self.device, inode: number, linkCount: 2, allocated: 0,
-                modified: 0, ownership: Ownership(owner: SimulatedDisk.user, permissions: permissions))
+                modified: 0, changed: 0, ownership: Ownership(owner: SimulatedDisk.user, permissions: permissions))
         case nil: return nil
         }
     }
@@ -156,7 +156,8 @@ extension SimulatedDisk.Inode {
         StorageStatus(
             kind: .file, length: Int64(self.bytes.count), device: SimulatedStorage.device, inode: self.number,
             linkCount: self.linkCount,
-            allocated: Int64(self.bytes.count), modified: self.modified, ownership: self.ownership)
+            allocated: Int64(self.bytes.count), modified: self.modified, changed: self.changed,
+            ownership: self.ownership)
     }
 }
 
@@ -297,11 +298,13 @@ private final class SimulatedFile: StorageFile, @unchecked Sendable {
     func setPermissions(_ permissions: UInt32) throws(StorageError) {
         try self.begin("fchmod")
         self.inode.ownership = Ownership(owner: self.inode.ownership.owner, permissions: permissions)
+        self.inode.changed = self.disk.stamp()
     }
 
     func setModified(_ seconds: Int64) throws(StorageError) {
         try self.begin("futimens")
         self.inode.modified = seconds &* 1_000_000_000
+        self.inode.changed = self.disk.stamp()
     }
 
     func close() {

@@ -57,9 +57,12 @@ struct Stranger {
             self.plants.append(Plant(file: file, inode: manifest, bytes: manifest.bytes))
         case .finishedFile:
             let inode = self.place(name, of: file, bytes, ownership)
-            let record = FinishedRecord(
+            var record = FinishedRecord(
                 resource: resource, length: Int64(bytes.count), crc: CRC32(of: bytes), modified: inode.modified, salt: 7
             )
+            // It got its name a second after its last byte was written.
+            inode.changed += 1_000_000_000
+            record.changed = inode.changed
             inode.attributes[FinishedRecord.attribute] = record.encoded
             inode.durableAttributes = inode.attributes
         }

@@ -88,7 +88,7 @@ public struct FileCheck: Sendable {
             blocks.update(bytes)
             check?.update(bytes)
         }
-        guard count == length, try file.status().isSame(as: status) else {
+        guard count == length, try file.status().isUnchanged(since: status) else {
             throw Failure(.file, "\(path.printable) changed while it was being read")
         }
         self.status = status
@@ -209,7 +209,9 @@ public struct FileCheck: Sendable {
             durableCount: self.claims.count)
         defer { part.close() }
         let status = try file.status()
-        guard status.isSame(as: self.status), try storage.status(of: path)?.isSame(as: status) == true else {
+        guard status.isUnchanged(since: self.status),
+            try storage.status(of: path)?.isUnchanged(since: status) == true
+        else {
             throw Failure(.file, "\(path.printable) changed since it was read")
         }
         guard status.linkCount == 1 else {

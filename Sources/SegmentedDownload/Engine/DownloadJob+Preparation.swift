@@ -20,7 +20,8 @@ extension DownloadJob {
         }
         if let finding = try await self.completeSurvey() { return finding }
         let found = self.accept(preparation)
-        let surveyed = try await self.setAside(found, preparation)
+        let aside = try await self.setAside(found, preparation)
+        let surveyed = aside == nil ? found : nil
         surveyed?.describe(self.statements(inheriting: surveyed?.header, id: id))
         surveyed?.keep(self.request.syncPolicy)
         let sources = self.request.recordedSources(reference: preparation.source)
@@ -51,11 +52,11 @@ extension DownloadJob {
                 try part.checkSpace(for: preparation.resource.completeLength)
                 try await part.begin(
                     preparation.resource, id: id, sources: sources, digests: digests,
-                    allocates: self.request.allocates, hasSetAside: found != nil && surveyed == nil)
+                    allocates: self.request.allocates, hasSetAside: aside != nil)
                 self.shared.withLock { $0.part = part }
             } catch {
                 try? created?.discard()
-                if let found, surveyed == nil { try? await self.storage.restoreSetAside(found.paths) }
+                if let found, let aside { try? await self.storage.restoreSetAside(aside, to: found.paths) }
                 throw error
             }
         }
@@ -140,20 +141,30 @@ extension DownloadJob {
 
     /// Sets the surveyed part aside if it belongs to another file.
     ///
-    /// - Returns: The part to resume; `nil` if it was set aside.
-    /// - Throws: ``Failure`` with code `changed` if a page that may ask for a login would replace it. The part stays.
-    private func setAside(_ part: PartialFile?, _ preparation: Preparation) async throws -> PartialFile? {
-        guard preparation.setsAside, let part, part.claimedLength > 0 else { return part }
+    /// - Returns: The paths it has now; `nil` if it was not set aside.
+    /// - Throws: ``Failure`` with code `changed` if a page that may ask for a login would replace it, or if no name is free
+    ///   for it. The part stays.
+    private func setAside(_ part: PartialFile?, _ preparation: Preparation) async throws -> DestinationPaths? {
+        guard preparation.setsAside, let part, part.claimedLength > 0 else { return nil }
         guard self.request.onChange == .restart || !self.mayBeLogin else {
             throw Failure(
                 .changed, "the server sends a web page (text/html) now, and not the file of which a part is there",
                 hint: "If it asks for a login, give the fields, cookies or credentials of the first run again. "
                     + "Otherwise choose another name")
         }
-        guard try await self.storage.setAside(part.paths) else { return part }
+        guard let aside = try await self.storage.setAside(part.paths) else {
+            throw Failure(
+                .changed,
+                "\(part.paths.part.printable) is part of another file and cannot be kept under another name",
+                hint: "Choose another name, or delete \(part.paths.manifest.printable) and \(part.paths.part.printable)"
+            )
+        }
         self.memory?.directories.forget(part.paths.directory)
+        let difference = self.shared.withLock { $0.partDifference }
+        self.broadcaster.send(
+            .note("the partial file belongs to another file (\(difference)); it is kept until the new one is complete"))
         self.close()
-        return nil
+        return aside
     }
 
     /// Creates the part. With the policy to rename, if another process creates it first, creates the part of the next

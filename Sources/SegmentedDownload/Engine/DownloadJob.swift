@@ -32,6 +32,8 @@ final class DownloadJob: Sendable {
         var counts = TransferCounts()
         var connectionCountFound: Int?
 
+        /// How the part differs from the file to be fetched, if it is to be set aside.
+        var partDifference = ""
         /// Whether a part without a manifest at the destination is this download's.
         var ownsUnrecordedPart = false
 
@@ -256,6 +258,9 @@ final class DownloadJob: Sendable {
             try self.storage.removeManifests(self.paths)
         }
     }
+
+    /// Notes how the part differs from the file to be fetched, for the note that is sent once it is set aside.
+    func notePart(differing difference: String) { self.shared.withLock { $0.partDifference = difference } }
 
     func claimUnrecordedPart() { self.shared.withLock { $0.ownsUnrecordedPart = true } }
 

@@ -314,11 +314,7 @@ struct EngineState {
             job.update(bytesDurable: bytes)
             job.broadcaster.send(.checkpoint(bytesDurable: bytes))
         case .connectionCountFound(let connections): job.record(connectionCount: connections)
-        case .setAside(let difference):
-            job.broadcaster.send(
-                .note(
-                    "the partial file belongs to another file (\(difference)); it is kept until the new one is complete"
-                ))
+        case .setAside(let difference): job.notePart(differing: difference)
         case .restarted(let difference):
             // The bytes done so far are of the old version. If its part is kept, a later report has its length.
             var progress = job.progress

@@ -2,6 +2,7 @@ package import SegmentedDownloadCore
 
 extension EntryFingerprint {
     /// The fingerprint of an entry: SHA-256 over its URLs, separated by tabs, and a line `key=value` for each of its options.
+    /// Relative URLs are resolved before (``ListBase/place(of:)``).
     ///
     /// It is the same on every machine and in every version, because it decides which task fetches the entry.
     package init(urls: [String], options: some Sequence<(key: String, value: String)>) {

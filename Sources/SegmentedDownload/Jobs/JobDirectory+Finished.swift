@@ -13,7 +13,7 @@ extension JobDirectory {
     /// 4: so many files of one task are joined into one.
     private static let filesMax = 4
 
-    /// The entries of a task that any run has finished, under any number of tasks.
+    /// The records of a task's entries that any run has finished, under any number of tasks.
     package func finished(of shard: Shard) throws(DownloadError) -> FinishedEntries {
         do {
             let files = try self.open(
@@ -23,6 +23,27 @@ extension JobDirectory {
             return try FinishedEntries(capacity: Int(length) / FinishedEntryCodec.recordLength) { take in
                 for record in files {
                     try Self.read(record.file, record.length) { if shard.owns($0) { take($0) } }
+                }
+            }
+        } catch {
+            throw DownloadError(wrapping: error)
+        }
+    }
+
+    /// The names of a task's files that do not follow from their requests.
+    func fileNames(of shard: Shard) throws(DownloadError) -> EntryNames {
+        do {
+            let files = try self.open(
+                try self.names().filter { $0.kind == .names && $0.shard.mayShareEntries(with: shard) })
+            defer { for record in files { record.file.close() } }
+            return try EntryNames { take in
+                for record in files {
+                    try Self.lines(of: record.file) { lines in
+                        for line in lines.split(separator: UInt8(ascii: "\n")) {
+                            guard let (entry, name) = EntryNameCodec.decode(line), shard.owns(entry) else { continue }
+                            take(entry, name)
+                        }
+                    }
                 }
             }
         } catch {
@@ -43,7 +64,7 @@ extension JobDirectory {
             for record in files {
                 try Self.read(record.file, record.length, PlacingCodec.recordLength) { bytes in
                     guard let (entry, content) = PlacingCodec.decode(bytes), shard.owns(entry),
-                        !finished.contains(entry)
+                        !finished.contains(entry.withoutPlacing)
                     else { return }
                     found[entry, default: []].append(content)
                 }
@@ -80,7 +101,7 @@ extension JobDirectory {
         }
     }
 
-    /// Calls `take` with every undamaged record, except headers.
+    /// Calls `take` with every undamaged record of a finished entry, except headers.
     private static func read(
         _ file: any StorageFile, _ length: Int64, _ take: (EntryFingerprint) throws(StorageError) -> Void
     ) throws(StorageError) {

@@ -11,18 +11,19 @@ package import SegmentedDownloadCore
 ///
 /// Every run of a task writes files of its own, so that no file has two writers and no lock between machines is needed:
 ///
-/// - `shard-3-of-8.RUN.finished`: the fingerprints of the entries that the run finished (``FinishedEntryCodec``).
+/// - `shard-3-of-8.RUN.finished`: the entries that the run finished, with the states of their files (``FinishedEntryCodec``).
+/// - `shard-3-of-8.RUN.names`: names of files that do not follow from their requests (``EntryNameCodec``).
 /// - `shard-3-of-8.RUN.placing`: what the run was about to put into place without a record in an attribute (``PlacingLog``).
 /// - `shard-3-of-8.RUN.failed`: the entries that failed, as a list that segdl reads.
 /// - `shard-3-of-8.json`: what the task's last run reported (``ShardStatus``).
 /// - `job.json`: what is saved of the job's files, and where (``JobSettings``).
 ///
-/// An entry is recorded after its file is complete and durable. A record that is lost means a conditional request; no
-/// record is ever needed for a correct result.
+/// An entry is recorded after its file is complete and durable, and the record counts while the file is as it was then. A record
+/// that is lost means a conditional request; no record is ever needed for a correct result.
 package struct JobDirectory: Sendable {
     /// A file of a task in the directory.
     package struct Name: Hashable, Sendable {
-        package enum Kind: String, Sendable { case finished, placing, failed, json }
+        package enum Kind: String, Sendable { case finished, names, placing, failed, json }
 
         package var shard: Shard
         /// Empty for the status.

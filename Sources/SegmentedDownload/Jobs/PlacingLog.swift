@@ -10,6 +10,8 @@ final class PlacingLog: Sendable {
     private struct State {
         var file: (any StorageFile)?
         var length: Int64 = 0
+        /// The entries whose files were recorded and are not finished.
+        var entries: Set<EntryFingerprint> = []
     }
 
     private let job: JobDirectory
@@ -30,6 +32,11 @@ final class PlacingLog: Sendable {
         file?.close()
     }
 
+    /// Notes that an entry is finished.
+    ///
+    /// - Returns: Whether its file was recorded.
+    func finish(_ entry: EntryFingerprint) -> Bool { self.state.withLock { $0.entries.remove(entry) } != nil }
+
     /// Records what an entry's file is about to contain.
     ///
     /// - Parameter isDurable: Whether the record is synced. Entries that are recorded at the same time share a sync.
@@ -42,6 +49,7 @@ final class PlacingLog: Sendable {
                 state.file = file
                 try file.writeFully(bytes, at: state.length)
                 state.length += Int64(bytes.count)
+                state.entries.insert(entry)
                 return .success((file, isNew))
             } catch {
                 return .failure(error)

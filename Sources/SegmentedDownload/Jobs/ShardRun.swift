@@ -15,21 +15,24 @@ package final class ShardRun: Sendable {
     private struct State {
         var status: ShardStatus
         var finishedLength = Int64(FinishedEntryCodec.recordLength)
-        var failedLength: Int64 = 0
-        /// Created with the first failure.
-        var failedFile: (any StorageFile)?
         var updates = 0
+        /// Whether the file of an entry was kept that nothing proves to be the remote one.
+        var hasUnproven = false
     }
 
     package let shard: Shard
-    /// The entries that earlier runs finished.
+    /// The entries that earlier runs finished, as ``EntryFile/record(of:_:)`` makes them.
     package let finished: FinishedEntries
+    /// The names of their files that do not follow from the requests.
+    private let names: EntryNames
     private let job: JobDirectory
     private let run: String
     /// The task's run before this one; nil if there was none.
     private let previousRun: String?
     private let file: any StorageFile
     private let state: Mutex<State>
+    private let failedLog: LineLog
+    private let nameLog: LineLog
     private let placingLog: PlacingLog
     /// What earlier runs were about to put into place, of entries that are not finished.
     private let placing: [EntryFingerprint: [ContentSummary]]
@@ -67,6 +70,8 @@ package final class ShardRun: Sendable {
             throw DownloadError(wrapping: error)
         }
         (self.shard, self.job, self.run) = (shard, job, run)
+        self.failedLog = LineLog(job, path: job.path(of: JobDirectory.Name(shard, run: run, .failed)))
+        self.nameLog = LineLog(job, path: job.path(of: JobDirectory.Name(shard, run: run, .names)))
         self.previousRun = job.status(of: shard)?.status.run
         let now = Double(clock.secondsSinceEpoch)
         let status = ShardStatus(
@@ -74,6 +79,7 @@ package final class ShardRun: Sendable {
         self.state = Mutex(State(status: status))
         try await job.joinFinished(of: shard, run: run)
         self.finished = try job.finished(of: shard)
+        self.names = try job.fileNames(of: shard)
         self.placing = try job.placing(of: shard, besides: self.finished)
         self.placingLog = PlacingLog(job, path: job.path(of: JobDirectory.Name(shard, run: run, .placing)))
         try await self.write(now: now)
@@ -94,18 +100,63 @@ package final class ShardRun: Sendable {
 
     package var status: ShardStatus { self.state.withLock { $0.status } }
 
-    /// Records that an entry's file is complete and durable.
-    package func finish(_ entry: EntryFingerprint) throws(DownloadError) {
-        let bytes = FinishedEntryCodec.encode(entry)
-        let offset = self.state.withLock { state in
-            defer { state.finishedLength += Int64(bytes.count) }
-            return state.finishedLength
+    /// Whether an earlier run has finished an entry, and its file is as it was then. Looks at the file.
+    package func isFinished(_ entry: EntryFingerprint, _ file: EntryFile) -> Bool {
+        guard self.finished.count > 0 else { return false }
+        guard let path = file.path else { return self.finished.contains(file.record(of: entry, nil)) }
+        let isUnchanged = { (path: String) in
+            guard let status = self.status(of: path), file.length ?? status.length == status.length else {
+                return false
+            }
+            return self.finished.contains(file.record(of: entry, status))
+        }
+        if isUnchanged(path) { return true }
+        let directory = DestinationPaths(path: path).directory
+        return self.names[entry].contains { isUnchanged(DestinationPaths(directory: directory, name: $0).destination) }
+    }
+
+    /// Records that an entry's file is complete and durable, and what it is now.
+    ///
+    /// - Parameters:
+    ///   - path: Where the file is. It may have another name than was likely, in the same directory.
+    ///   - length: The length that it had when it was complete. If it has another one now, or is gone, another program has
+    ///     changed it, and nothing is recorded.
+    package func finish(
+        _ entry: EntryFingerprint, _ file: EntryFile, at path: String, length: Int64
+    ) throws(DownloadError) {
+        var status: StorageStatus?
+        if file.path != nil {
+            guard let found = self.status(of: path), found.length == length else { return }
+            status = found
+        }
+        var bytes = FinishedEntryCodec.encode(file.record(of: entry, status))
+        if self.placingLog.finish(entry) || self.placing[entry] != nil {
+            bytes += FinishedEntryCodec.encode(entry.withoutPlacing)
         }
         do throws(StorageError) {
+            // First, because without the name the file is not found.
+            let name = DestinationPaths(path: path).name
+            if let likely = file.path, DestinationPaths(path: likely).name != name, !self.names[entry].contains(name) {
+                try self.nameLog.append(EntryNameCodec.encode(name, of: entry))
+            }
+            let offset = self.state.withLock { [count = Int64(bytes.count)] state in
+                defer { state.finishedLength += count }
+                return state.finishedLength
+            }
             try self.file.writeFully(bytes, at: offset)
         } catch {
             throw DownloadError(error.failure)
         }
+    }
+
+    /// Notes that the file of an entry was kept although nothing proves that it is the remote one. The entry is not recorded, so
+    /// the next run asks for it again.
+    package func noteUnproven() { self.state.withLock { $0.hasUnproven = true } }
+
+    /// The status of a regular file; nil if there is none.
+    private func status(of path: String) -> StorageStatus? {
+        guard let status = try? self.job.storage.status(of: path), status.kind == .file else { return nil }
+        return status
     }
 
     /// What is known and recorded of an entry's file before it gets its name.
@@ -118,31 +169,14 @@ package final class ShardRun: Sendable {
     /// - Parameter text: The entry as a list has it, with a comment above it. It ends with a newline.
     package func fail(_ text: String) throws(DownloadError) {
         do throws(StorageError) {
-            let file = try self.failedFile()
-            let bytes = Array(text.utf8)
-            let offset = self.state.withLock { state in
-                defer { state.failedLength += Int64(bytes.count) }
-                return state.failedLength
-            }
-            try file.writeFully(bytes, at: offset)
+            try self.failedLog.append(Array(text.utf8))
         } catch {
             throw DownloadError(error.failure)
         }
     }
 
     /// The path of the list of failures; nil if there are none.
-    package var failuresPath: String? {
-        self.state.withLock { $0.failedFile == nil }
-            ? nil : self.job.path(of: JobDirectory.Name(self.shard, run: self.run, .failed))
-    }
-
-    private func failedFile() throws(StorageError) -> any StorageFile {
-        if let file = self.state.withLock({ $0.failedFile }) { return file }
-        let path = self.job.path(of: JobDirectory.Name(self.shard, run: self.run, .failed))
-        let file = try self.job.create(path)
-        self.state.withLock { $0.failedFile = file }
-        return file
-    }
+    package var failuresPath: String? { self.failedLog.isEmpty ? nil : self.failedLog.path }
 
     /// Writes the status, unless another run has replaced this one.
     package func report(now: Double) async throws(DownloadError) {
@@ -202,16 +236,19 @@ package final class ShardRun: Sendable {
     package func end(_ state: ShardStatus.State, isComplete: Bool, now: Double) async throws(DownloadError) {
         do {
             try await self.file.synchronize(metadata: false)
-            try await self.state.withLock({ $0.failedFile })?.synchronize(metadata: false)
+            try await self.nameLog.synchronize()
+            try await self.failedLog.synchronize()
             if isComplete, self.isCurrent {
-                // If it is finished, all of the task's entries are recorded, and with one task all of the job's.
-                if state == .finished { self.placingLog.close() }
+                // If it is finished, all of the task's entries are recorded, and with one task all of the job's, unless a file
+                // was kept unproven.
+                let isRecorded = state == .finished && !self.state.withLock { $0.hasUnproven }
+                if isRecorded { self.placingLog.close() }
                 for name in try self.job.names() {
                     let isDone =
                         switch name.kind {
                         case .failed: name.shard == self.shard && name.run != self.run
-                        case .placing: state == .finished && (name.shard == self.shard || self.shard.count == 1)
-                        case .finished, .json: false
+                        case .placing: isRecorded && (name.shard == self.shard || self.shard.count == 1)
+                        case .finished, .names, .json: false
                         }
                     if isDone { try self.job.storage.remove(self.job.path(of: name)) }
                 }
@@ -223,8 +260,5 @@ package final class ShardRun: Sendable {
         try await self.report(now: now)
     }
 
-    deinit {
-        self.file.close()
-        self.state.withLock { $0.failedFile?.close() }
-    }
+    deinit { self.file.close() }
 }

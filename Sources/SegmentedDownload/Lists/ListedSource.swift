@@ -8,17 +8,26 @@
 /// them.
 package struct ListBase: Sendable {
     private let url: URL?
+    /// The same without user name and password.
+    private let place: URL?
 
     /// Parses a base URL.
     ///
     /// - Throws: ``DownloadError`` with code `usage` or `policy`, as ``SourceURL/init(_:)`` does.
     package init(_ text: String) throws(DownloadError) {
-        _ = try SourceURL(text)
+        self.place = URL(string: try SourceURL(text).string)
         self.url = URL(string: text)
     }
 
-    fileprivate func resolve(_ text: String) -> String {
-        self.url.flatMap { URL(string: text, relativeTo: $0) }?.absoluteString ?? text
+    fileprivate func resolve(_ text: String) -> String { Self.resolve(text, relativeTo: self.url) }
+
+    /// The URL that a text of a list stands for, without the base's user name and password. An absolute URL keeps its text.
+    package func place(of text: String) -> String {
+        SourceURL.scheme(of: text) == nil ? Self.resolve(text, relativeTo: self.place) : text
+    }
+
+    private static func resolve(_ text: String, relativeTo base: URL?) -> String {
+        base.flatMap { URL(string: text, relativeTo: $0) }?.absoluteString ?? text
     }
 }
 

@@ -58,3 +58,16 @@ extension DownloadRequest.Destination {
         return FilePath(root: nil, components)
     }
 }
+
+extension DownloadRequest {
+    /// The path that the file gets if the response suggests no other name and no other file has it; nil for a descriptor or a
+    /// stream. A template's `{id}` is the number of the download in its group, which is not known before.
+    package var likelyPath: String? {
+        switch self.destination {
+        case .file, .directory:
+            let id = self.id ?? Download.ID(rawValue: "0")
+            return DestinationNaming(request: self, id: id, storage: StreamStorage()).paths.destination
+        case .descriptor, .stream: return nil
+        }
+    }
+}

@@ -9,11 +9,13 @@ extension DownloadRequest {
     /// Whether the file exists, and whether there is space for it, is found out when the download runs.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if a field's value has a control character, if the downloader sets a
-    ///   field itself, if the destination's path is not UTF-8, if ``DownloadOptions/rootDirectory`` is not an absolute
-    ///   path in its shortest form, or if ``id`` and ``userInfo`` together are longer than a manifest can store (64 KiB).
+    ///   field itself, if the destination's path is not UTF-8 or ends like that of a part or manifest, if
+    ///   ``DownloadOptions/rootDirectory`` is not an absolute path in its shortest form, or if ``id`` and ``userInfo``
+    ///   together are longer than a manifest can store (64 KiB).
     public func validate() throws(DownloadError) {
         try self.checkLabel()
         _ = try self.destination.path?.text
+        try self.checkName()
         try self.credentials?.validate()
         guard self.options.lengthMaximum >= 0, self.options.lengthExpected ?? 0 >= 0 else {
             throw DownloadError(.usage, "a length must be 0 or more")
@@ -48,6 +50,18 @@ extension DownloadRequest {
         "range", "if-range", "if-none-match", "host", "content-length", "transfer-encoding", "accept-encoding",
         "connection",
     ]
+
+    /// Throws if the file would have the name of the part or the manifest of another file.
+    private func checkName() throws(DownloadError) {
+        guard case .file(let path) = self.destination, let name = path.lastComponent?.string.utf8 else { return }
+        let suffixes = [DestinationPaths.partSuffix, DestinationPaths.manifestSuffix, DestinationPaths.draftSuffix]
+        for suffix in suffixes
+        where name.count > suffix.utf8.count && name.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) {
+            throw DownloadError(
+                .usage, "\(path.string.printable) ends in \(suffix), like segdl's own files",
+                hint: "Choose another name")
+        }
+    }
 
     private func checkLabel() throws(DownloadError) {
         let length = self.label(inheriting: nil).length

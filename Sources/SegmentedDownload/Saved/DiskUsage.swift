@@ -9,7 +9,7 @@ public import SystemPackage
 
 /// The disk space used by files that this program has demonstrably downloaded.
 public struct DiskUsage: Hashable, Sendable {
-    /// The length of finished files, in bytes. A file counts if its extended attribute matches it and it is unaltered.
+    /// The length of finished files, in bytes. A file counts if its extended attribute has its length and modification time.
     public var finished: Int64 = 0
     /// The space reserved for parts that have a manifest, in bytes.
     public var parts: Int64 = 0

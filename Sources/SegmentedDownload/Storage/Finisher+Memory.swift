@@ -21,9 +21,9 @@ extension Finisher {
         }
         let status = try file.status()
         try file.protect(status)
-        let hasRecord = try self.leaveRecord(on: file, status, claims, length: length, crc: crc)
+        let record = try self.leaveRecord(on: file, status, claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await file.synchronize(metadata: true) }
-        if !hasRecord { await self.recordPlacing(length: length, crc: crc) }
+        if record == nil { await self.recordPlacing(length: length, crc: crc) }
         guard try self.name(file) else { return nil }
         isPlaced = true
         memory.use(file)

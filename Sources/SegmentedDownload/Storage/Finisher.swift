@@ -66,13 +66,14 @@ package struct Finisher: Sendable {
         if self.keepsRemoteTime, let date = self.resource.validator.lastModified {
             try self.part.file.setModified(date.secondsSinceEpoch)
         }
-        let hasRecord = try self.leaveRecord(
+        let record = try self.leaveRecord(
             on: self.part.file, try self.part.file.status(), claims, length: length, crc: crc)
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
-        if !hasRecord { await self.recordPlacing(length: length, crc: crc) }
+        if record == nil { await self.recordPlacing(length: length, crc: crc) }
         try self.checkIdentity(length: length)
         let (paths, file) = try await self.rename()
         self.part.markPlaced()
+        if let record { self.complete(record) }
         if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
         // The manifest is removed last: a later run that finds it looks for files left to delete.
         try self.storage.removeSetAside(of: self.part.paths)
@@ -106,10 +107,10 @@ package struct Finisher: Sendable {
     /// If the file system has no attributes or no room for a long one, the record is shortened or omitted. A record of
     /// an earlier file of that inode is removed in any case.
     ///
-    /// - Returns: Whether the file has the record.
+    /// - Returns: The record that the file has; `nil` if it has none.
     func leaveRecord(
         on file: any StorageFile, _ status: StorageStatus, _ claims: [Claim], length: Int64, crc: CRC32
-    ) throws -> Bool {
+    ) throws -> FinishedRecord? {
         if !self.resource.endsWithConnection {
             var record = FinishedRecord(
                 resource: self.resource, length: length, crc: crc, modified: status.modified,
@@ -119,13 +120,28 @@ package struct Finisher: Sendable {
             record.resource.state(self.digests)
             record.selection = self.part.header.selection
             record.isSynced = self.part.syncPolicy != .none
-            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return true }
+            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return record }
             record.pieces = []
-            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return true }
+            if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return record }
         }
         try file.removeAttribute(FinishedRecord.attribute)
         try self.disarmRecord(of: file, length: length)
-        return false
+        return nil
+    }
+
+    /// Adds to the record of the placed file when the file was last changed, so that the next run need not read it.
+    ///
+    /// It is not synced: after a power cut the earlier record may be there, and the file is read. A failure is not an error
+    /// for the same reason.
+    private func complete(_ record: FinishedRecord) {
+        guard let status = try? self.part.file.status() else { return }
+        var completed = record
+        completed.changed = status.changed
+        // The record of a range of a shared file is in a file of its own, which other tasks may be reading.
+        guard completed.proves(status), self.part.file.attribute(FinishedRecord.attribute) == record.encoded else {
+            return
+        }
+        _ = try? self.part.file.setAttribute(FinishedRecord.attribute, completed.encoded)
     }
 
     /// Records in a job's directory what the file contains that has no ``FinishedRecord``, so that the next run recognizes it
@@ -138,7 +154,7 @@ package struct Finisher: Sendable {
     }
 
     /// Invalidates a record that could not be removed, by changing the file's modification time. A record counts only
-    /// if the file's length and modification time, or its CRC-32, match; without syncs only the CRC-32 counts.
+    /// if the file's length and times, or its CRC-32, match; without syncs only the CRC-32 counts.
     private func disarmRecord(of file: any StorageFile, length: Int64) throws {
         guard let stale = file.attribute(FinishedRecord.attribute).flatMap({ FinishedRecord(decoding: $0) }),
             stale.length == length, stale.modified == (try file.status().modified)
@@ -176,7 +192,7 @@ package struct Finisher: Sendable {
     /// - Returns: The paths it has now, and its status.
     private func rename() async throws -> (DestinationPaths, StorageStatus) {
         if let replaceable, let found = try self.storage.status(of: self.part.paths.destination),
-            !found.isSame(as: replaceable)
+            !found.isUnchanged(since: replaceable)
         {
             throw Failure(
                 .exists,

@@ -3,7 +3,8 @@ import SegmentedDownloadCore
 /// Finds files that are demonstrably downloads of this program, and deletes no others.
 struct OwnedFiles: Sendable {
     enum Item: Hashable, Sendable {
-        /// A file with this program's attribute, whose length and modification time match it.
+        /// A file with this program's attribute, whose length and modification time match it. Its content is examined before
+        /// it is deleted.
         case finished(path: String, length: Int64)
         /// A valid manifest and its part; lengths as on disk.
         case interrupted(DestinationPaths, part: Int64, manifest: Int64)
@@ -63,7 +64,8 @@ struct OwnedFiles: Sendable {
         [try self.finished(path), try self.interrupted(DestinationPaths(path: path))].compactMap { $0 }
     }
 
-    private func finished(_ path: String) throws(StorageError) -> Item? {
+    /// - Parameter verifies: Whether the content must be the one that was downloaded.
+    private func finished(_ path: String, verifies: Bool = false) throws(StorageError) -> Item? {
         guard let status = try self.storage.status(of: path), status.kind == .file, status.linkCount == 1 else {
             return nil
         }
@@ -77,8 +79,13 @@ struct OwnedFiles: Sendable {
         }
         defer { file.close() }
         guard let record = file.attribute(FinishedRecord.attribute).flatMap({ FinishedRecord(decoding: $0) }),
-            record.length == status.length, record.modified == status.modified
+            record.fits(status)
         else { return nil }
+        if verifies {
+            guard try record.describes(file, status),
+                try self.storage.status(of: path)?.isUnchanged(since: status) == true
+            else { return nil }
+        }
         return .finished(path: path, length: status.length)
     }
 
@@ -118,7 +125,7 @@ struct OwnedFiles: Sendable {
     func delete(_ item: Item) throws(StorageError) -> Bool {
         switch item {
         case .finished(let path, _):
-            guard try self.finished(path) == item else { return false }
+            guard try self.finished(path, verifies: true) == item else { return false }
             try self.storage.remove(path)
         case .interrupted(let paths, _, _):
             guard try self.storage.status(of: paths.part) != nil else { return try self.deleteManifest(of: paths) }

@@ -167,6 +167,7 @@ extension StorageStatus {
             kind: kind, length: Int64(buffer.st_size), device: UInt64(buffer.st_dev), inode: UInt64(buffer.st_ino),
             linkCount: UInt64(buffer.st_nlink), allocated: Int64(buffer.st_blocks) * 512,
             modified: Int64(buffer.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(buffer.st_mtim.tv_nsec),
+            changed: Int64(buffer.st_ctim.tv_sec) &* 1_000_000_000 &+ Int64(buffer.st_ctim.tv_nsec),
             ownership: Ownership(owner: buffer.st_uid, permissions: UInt32(buffer.st_mode & 0o7777))
         )
         self.blockLength = Int64(buffer.st_blksize)

@@ -171,15 +171,17 @@ package struct StorageStatus: Hashable, Sendable {
     package var linkCount: UInt64
     /// The space reserved on disk, in bytes.
     package var allocated: Int64
-    /// The modification time in nanoseconds since 1970.
+    /// The modification time in nanoseconds since 1970. Programs may set it.
     package var modified: Int64
+    /// The time of the last change of content, attributes or name in nanoseconds since 1970 (`ctime`). Programs cannot set it.
+    package var changed: Int64
     package var ownership: Ownership
     /// The length of writes that the file system prefers, in bytes (`st_blksize`).
     package var blockLength: Int64 = 4096
 
     package init(
         kind: Kind, length: Int64, device: UInt64, inode: UInt64, linkCount: UInt64, allocated: Int64, modified: Int64,
-        ownership: Ownership = Ownership(owner: 0, permissions: 0o600)
+        changed: Int64, ownership: Ownership = Ownership(owner: 0, permissions: 0o600)
     ) {
         self.ownership = ownership
         self.kind = kind
@@ -189,11 +191,17 @@ package struct StorageStatus: Hashable, Sendable {
         self.linkCount = linkCount
         self.allocated = allocated
         self.modified = modified
+        self.changed = changed
     }
 
     /// Whether both are one file with the same length and modification time. The allocation may differ.
     package func isSame(as other: StorageStatus) -> Bool {
         self.isSameFile(as: other) && self.length == other.length && self.modified == other.modified
+    }
+
+    /// Whether both are one file that was not changed in between, as far as the resolution of its times tells.
+    package func isUnchanged(since other: StorageStatus) -> Bool {
+        self.isSame(as: other) && self.changed == other.changed
     }
 
     /// Whether both have the same identity, under any name.

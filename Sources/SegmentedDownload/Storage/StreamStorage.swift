@@ -44,7 +44,7 @@ private struct StreamFile: StorageFile {
     func firstHole(from offset: Int64) -> Int64 { .max }
     func synchronize(metadata: Bool) async {}
     func status() -> StorageStatus {
-        StorageStatus(kind: .other, length: 0, device: 0, inode: 0, linkCount: 1, allocated: 0, modified: 0)
+        StorageStatus(kind: .other, length: 0, device: 0, inode: 0, linkCount: 1, allocated: 0, modified: 0, changed: 0)
     }
     func tryLock() -> StorageLock { .taken }
     func attribute(_ name: String) -> [UInt8]? { nil }

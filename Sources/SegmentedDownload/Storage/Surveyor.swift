@@ -35,12 +35,12 @@ package struct Surveyor: Sendable {
     }
 
     /// Whether the destination, its part, both manifests and a part that was set aside are all missing, as before most
-    /// downloads.
+    /// downloads. Parts are set aside in the first free slot, and the first slot is emptied last.
     func isClear(_ paths: DestinationPaths) throws(StorageError) -> Bool {
         for path in [paths.destination, paths.part, paths.manifest, paths.manifestDraft]
         where try self.storage.status(of: path) != nil { return false }
         do throws(StorageError) {
-            return try self.storage.status(of: paths.setAside.manifest) == nil
+            return try self.storage.status(of: paths.setAside(slot: 1).manifest) == nil
         } catch  where error.condition == .nameTooLong {
             // A file with such a name cannot have been set aside.
             return true
@@ -86,11 +86,11 @@ package struct Surveyor: Sendable {
             agrees = true
         }
         var record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
-        if let known = record, try known.length != status.length || !self.isUnchanged(file, status, known) {
-            record = nil
-        }
+        // Otherwise the record proves nothing, and the file need not be read for it.
+        let isEvidence = agrees == nil && (policy == .verify || policy == .update || policy == .newer)
+        if let known = record, try isEvidence ? !known.describes(file, status) : !known.fits(status) { record = nil }
         // A file that another user may have written proves nothing. If its digest matches, its owner does not matter.
-        if record != nil, agrees == nil, policy == .verify || policy == .update || policy == .newer {
+        if record != nil, isEvidence {
             try self.storage.checkTrust(file.status(), paths.destination)
         }
         var existing = ExistingFile(
@@ -98,13 +98,6 @@ package struct Surveyor: Sendable {
             modified: HTTPDate(secondsSinceEpoch: status.modified.flooredSeconds))
         existing.otherRequest = record?.contradiction(by: self.selection)
         return existing
-    }
-
-    private func isUnchanged(
-        _ file: any StorageFile, _ status: StorageStatus, _ record: FinishedRecord
-    ) throws -> Bool {
-        if record.isSynced, status.modified == record.modified { return true }
-        return try file.digests([.crc32], length: status.length) == [record.crc.hex]
     }
 
     // MARK: A part file

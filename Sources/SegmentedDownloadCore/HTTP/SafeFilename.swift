@@ -71,7 +71,7 @@ extension SafeFilename {
 extension SafeFilename {
     /// The suffixes of segdl's own files. Without this check a server could suggest the name of another download's
     /// files.
-    private static let reservedSuffixes = [".segdl", ".segdl-part", ".segdl-new"]
+    private static let reservedSuffixes = [".segdl", ".segdl-part", ".segdl-new", ".segdl-old"]
 
     /// 16 bytes including dots: enough for `.tar.gz` and `.flatpakref`. A longer suffix is probably part of a sentence.
     private static let extensionLengthMax = 16

@@ -18,16 +18,17 @@ package struct EntryFingerprint: Hashable, Sendable {
     package static let length = 12
 
     /// In network byte order.
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         (0..<8).map { UInt8(truncatingIfNeeded: self.high >> (56 - 8 * $0)) }
             + (0..<4).map { UInt8(truncatingIfNeeded: self.share >> (24 - 8 * $0)) }
     }
 }
 
-/// A line of the record of finished entries: a fingerprint and the CRC-32 of its bytes, 16 bytes in all.
+/// A line of the record of finished entries: a fingerprint of the entry and its file, and the CRC-32 of these 12 bytes, 16 bytes
+/// in all.
 ///
 /// Records are independent of each other, so files of them can be concatenated, and a torn, lost or damaged one means
-/// only that its entry is fetched again.
+/// only that its entry is requested again. In records of segdl 0.1.0 the fingerprint was of the entry alone.
 package enum FinishedEntryCodec {
     package static let recordLength = 16
     /// The first record of a file. It is no entry: a digest has this value with a probability of 2^-96.

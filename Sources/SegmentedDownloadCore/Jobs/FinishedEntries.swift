@@ -1,4 +1,7 @@
-/// The set of finished entries, in 6.3 bytes for each, so that 10^7 need 63 MB.
+/// The set of finished entries, each with the state of its file, in 6.3 bytes for each, so that 10^7 need 63 MB.
+///
+/// One record holds both, because a record of the entry alone would double that and prove nothing: an entry is looked up with the
+/// state that its file has now.
 ///
 /// An entry's first bits select a bucket, and the bucket has the 48 bits after them (quotienting, as in Cleary,
 /// "Compact hash tables using bidirectional linear probing", 1984). Of 10^7 entries one is taken for another with a

@@ -6,9 +6,11 @@ package struct FinishedRecord: Hashable, Sendable {
     package var resource: RemoteResource
     package var length: Int64
     package var crc: CRC32
-    /// The modification time in nanoseconds since 1970. If it is unchanged and ``isSynced``, the content need not be
-    /// read.
+    /// The modification time in nanoseconds since 1970.
     package var modified: Int64
+    /// The time of the last change of content, attributes or name (`ctime`) in nanoseconds since 1970, when the file had got
+    /// its name. `nil` if it is not known, as in records of earlier versions; then the content must be read.
+    package var changed: Int64?
     /// Whether the content was synced before the file got its name. If not, a power cut or a removed disk may have left
     /// the name, this record and the time, but not the bytes.
     package var isSynced = true
@@ -60,6 +62,7 @@ package struct FinishedRecord: Hashable, Sendable {
         var lines = [
             "segdl 1", "length \(self.length)", "crc32 \(self.crc.value)", "modified \(self.modified)",
         ]
+        if let changed = self.changed { lines.append("changed \(changed)") }
         if !self.isSynced { lines.append("sync none") }
         if !self.pieces.isEmpty {
             lines.append("pieces " + self.pieces.map(\.hex).joined())
@@ -119,6 +122,7 @@ package struct FinishedRecord: Hashable, Sendable {
         self.length = length
         self.crc = CRC32(value: crc)
         self.modified = modified
+        self.changed = values["changed"].flatMap { Int64($0) }
         self.isSynced = values["sync"] != "none"
         self.pieces = values["pieces"].map { Self.pieces($0, of: length) } ?? []
     }

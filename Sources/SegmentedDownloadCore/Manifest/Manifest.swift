@@ -93,6 +93,9 @@ package struct Manifest: Hashable, Sendable {
         case syncFailed
         /// The complete file did not match its digest. Without a digest, its bytes are no longer trusted.
         case rejected
+        /// The part belongs to another file than the one that its name was needed for, and was renamed. It is deleted with
+        /// that file's completion. The last record, because a run that resumes the part writes the manifest anew.
+        case setAside
     }
 
     package let header: Header
@@ -100,13 +103,15 @@ package struct Manifest: Hashable, Sendable {
     package internal(set) var durable: [Claim]
     /// The claims after the last checkpoint. They are read back and checked before they are trusted.
     package internal(set) var pending: [Claim]
-    /// The part's modification time, if the log ends with a pause. A later one means that another process changed the
-    /// part.
+    /// The part's modification time, if the log ends with a pause, or with one before ``Record/setAside``. A later one means
+    /// that another process changed the part.
     package internal(set) var pausedModified: Int64?
     /// The states of digests over bytes that were not withdrawn afterwards.
     package internal(set) var digestStates: [DigestState] = []
     /// Whether the complete file once did not match its digest.
     package internal(set) var isRejected = false
+    /// Whether the log ends with ``Record/setAside``.
+    package internal(set) var isSetAside = false
     /// Whether a checkpoint covers more claims than the log contains, which no correct writer produces.
     package internal(set) var isOverstated = false
 }

@@ -72,6 +72,7 @@ package enum ManifestCodec {
             case .syncFailed: (4, 0, 0, 0)
             case .forget(let offset): (5, offset, 0, 0)
             case .rejected: (7, 0, 0, 0)
+            case .setAside: (8, 0, 0, 0)
             case .digest(let piece):
                 (
                     6 | UInt32(piece.algorithm) << 8 | UInt32(piece.index) << 16, Int64(bitPattern: piece.words.0),
@@ -159,17 +160,12 @@ package enum ManifestCodec {
     private static func replay(_ log: ArraySlice<UInt8>, into manifest: inout Manifest) {
         var claims: [Claim] = []
         var durableCount = 0
-        var sequence: UInt32 = 0
         var states = DigestState.Reader()
-        var rest = log
-        while rest.count >= Self.recordLength {
-            let bytes = rest.prefix(Self.recordLength)
-            guard let record = Self.record(bytes, sequence: sequence, header: manifest.header) else { break }
-            rest = rest.dropFirst(Self.recordLength)
-            sequence &+= 1
+        Self.forEachRecord(of: log, manifest.header) { record in
+            manifest.isSetAside = record == .setAside
             if case .pause(_, let modified) = record {
                 manifest.pausedModified = modified
-            } else {
+            } else if !manifest.isSetAside {
                 manifest.pausedModified = nil
             }
             switch record {
@@ -182,6 +178,7 @@ package enum ManifestCodec {
                 claims.removeSubrange(durableCount...)
                 states.forget(from: -1)
             case .rejected: manifest.isRejected = true
+            case .setAside: break
             case .forget(let offset):
                 durableCount = claims.forget(from: offset, durableCount: durableCount)
                 states.forget(from: offset)
@@ -190,6 +187,21 @@ package enum ManifestCodec {
         manifest.digestStates = states.states.filter { $0.offset <= manifest.header.completeLength }
         manifest.durable = Array(claims[..<durableCount])
         manifest.pending = Array(claims[durableCount...])
+    }
+
+    /// Calls `body` with each record, up to the first one that does not verify.
+    private static func forEachRecord(
+        of log: ArraySlice<UInt8>, _ header: Manifest.Header, _ body: (Manifest.Record) -> Void
+    ) {
+        var sequence: UInt32 = 0
+        var rest = log
+        while rest.count >= Self.recordLength,
+            let record = Self.record(rest.prefix(Self.recordLength), sequence: sequence, header: header)
+        {
+            body(record)
+            rest = rest.dropFirst(Self.recordLength)
+            sequence &+= 1
+        }
     }
 
     private static func record(
@@ -220,7 +232,32 @@ package enum ManifestCodec {
         case 4: return .syncFailed
         case 5: return .forget(from: offset)
         case 7: return .rejected
+        case 8: return .setAside
         default: return nil
         }
+    }
+}
+
+extension ManifestCodec {
+    /// The bytes of a manifest, with or without ``Manifest/Record/setAside`` at their end. A torn tail is dropped.
+    ///
+    /// Versions that lack the record stop reading at it, and lose nothing.
+    ///
+    /// - Returns: `nil` if the bytes are not a readable manifest.
+    package static func encoded(_ bytes: [UInt8], setAside isSetAside: Bool) -> [UInt8]? {
+        var prefix = ByteReader(bytes[...])
+        // The header's length follows the version.
+        guard let header = (try? Self.decode(bytes))?.header, prefix.skip(Self.magic.count + 2),
+            let length: UInt32 = prefix.read()
+        else { return nil }
+        var encoded = Array(bytes[..<Int(length)])
+        var sequence: UInt32 = 0
+        func append(_ record: Manifest.Record) {
+            encoded += Self.encode(record, sequence: sequence, of: header.id)
+            sequence &+= 1
+        }
+        Self.forEachRecord(of: bytes[Int(length)...], header) { if $0 != .setAside { append($0) } }
+        if isSetAside { append(.setAside) }
+        return encoded
     }
 }

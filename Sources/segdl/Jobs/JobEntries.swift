@@ -10,9 +10,13 @@ struct JobEntries {
         var sources: [SourceURL]?
         /// Nil for a URL of the command line.
         var list: InputFile?
+        /// What relative URLs are resolved against; nil if nothing is given.
+        var base: ListBase?
 
+        /// The same text means another file with another base, so relative URLs are resolved.
         var fingerprint: EntryFingerprint {
-            EntryFingerprint(urls: self.entry.urls, options: self.entry.options.lazy.map { ($0.key, $0.value) })
+            let urls = self.base.map { base in self.entry.urls.map { base.place(of: $0) } } ?? self.entry.urls
+            return EntryFingerprint(urls: urls, options: self.entry.options.lazy.map { ($0.key, $0.value) })
         }
 
         /// What messages call it if there is no request.
@@ -37,9 +41,12 @@ struct JobEntries {
     }
 
     private var sources: [Source] = []
+    private let base: ListBase?
 
     /// The entries that the command line names. Reads all lists but plain ones.
     init(_ command: some ListingCommand, _ fetch: FetchRun) async throws(DownloadError) {
+        let base = try command.input.base
+        self.base = base
         var known: [Candidate] = []
         for (url, mirrors) in try MirrorArguments.assigned(command.labels.mirror, among: command.urls) {
             try command.instances(of: url, mirrors: mirrors) { instance, mirrors throws(DownloadError) in
@@ -67,11 +74,11 @@ struct JobEntries {
                 bytes = try reader.rest(after: first)
             }
             _ = try command.input.read(bytes, of: file) { entry, sources throws(ListProblem) in
-                known.append(Candidate(entry: entry, sources: sources, list: file))
+                known.append(Candidate(entry: entry, sources: sources, list: file, base: base))
             }
         }
         _ = try await command.input.readListings(fetch) { entry, sources, list throws(ListProblem) in
-            known.append(Candidate(entry: entry, sources: sources, list: list))
+            known.append(Candidate(entry: entry, sources: sources, list: list, base: base))
         }
         self.sources.append(.known(known[...]))
     }
@@ -91,7 +98,7 @@ struct JobEntries {
                 do throws(ListProblem) {
                     if let entry = try list.next() {
                         self.sources[0] = .list(list, file)
-                        return Candidate(entry: entry, list: file)
+                        return Candidate(entry: entry, list: file, base: self.base)
                     }
                 } catch {
                     self.sources = []

@@ -2,21 +2,32 @@ import SegmentedDownload
 import SegmentedDownloadCore
 import Synchronization
 
-/// The files of a task of a job: those of its entries that no run has finished. Their ends are recorded.
+/// The files of a task of a job: those of its entries that no run has finished, or whose files are no longer as they were then.
+/// Their ends are recorded.
 final class JobFiles: FileSource {
     private struct State {
         var entries: JobEntries
         var nextNumber = 0
         /// The entries whose downloads have not ended, by number.
-        var unfinished: [Int: (candidate: JobEntries.Candidate, fingerprint: EntryFingerprint)] = [:]
+        var unfinished: [Int: Entry] = [:]
         /// Why the list could not be read to its end, or an end not be recorded.
         var failure: DownloadError?
         /// Whether the list was read to its end.
         var isExhausted = false
     }
 
-    /// 10,000: passing over so many takes some milliseconds, and a signal waits no longer.
-    private static let passedMax = 10_000
+    /// An entry of the task.
+    private struct Entry {
+        var candidate: JobEntries.Candidate
+        var fingerprint: EntryFingerprint
+        /// Nil if there is no request.
+        var file: EntryFile?
+        /// Whether a file that exists is kept without a proof that it is the remote one.
+        var keepsUnproven = false
+    }
+
+    /// 1000: each may cost a look at its file, half a millisecond on a network's file system, and a signal waits no longer.
+    private static let passedMax = 1000
 
     private let run: ShardRun
     private let request: @Sendable (JobEntries.Candidate) throws(DownloadError) -> DownloadRequest
@@ -55,14 +66,16 @@ final class JobFiles: FileSource {
                     }
                     read += 1
                     let fingerprint = candidate.fingerprint
+                    // First: the files of other tasks are not looked at.
                     guard self.run.shard.owns(fingerprint) else { continue }
-                    guard !self.run.finished.contains(fingerprint) else {
+                    var entry = Entry(candidate: candidate, fingerprint: fingerprint)
+                    guard let item = self.item(&entry) else {
                         skipped += 1
                         continue
                     }
-                    state.unfinished[state.nextNumber] = (candidate, fingerprint)
+                    state.unfinished[state.nextNumber] = entry
                     state.nextNumber += 1
-                    return self.item(candidate, fingerprint)
+                    return item
                 }
                 return FileSourceItem.none
             } catch {
@@ -72,13 +85,17 @@ final class JobFiles: FileSource {
         }
     }
 
-    private func item(_ candidate: JobEntries.Candidate, _ fingerprint: EntryFingerprint) -> FileSourceItem {
+    /// An entry's file; nil if it is finished.
+    private func item(_ entry: inout Entry) -> FileSourceItem? {
         do throws(DownloadError) {
-            var request = try self.request(candidate)
-            request.placing = self.run.placingRecord(of: fingerprint)
+            var request = try self.request(entry.candidate)
+            let file = EntryFile(of: request)
+            if self.run.isFinished(entry.fingerprint, file) { return nil }
+            (entry.file, entry.keepsUnproven) = (file, request.ifExists == .skip)
+            request.placing = self.run.placingRecord(of: entry.fingerprint)
             return .request(request)
         } catch {
-            return .refused(path: candidate.name, error)
+            return .refused(path: entry.candidate.name, error)
         }
     }
 
@@ -87,7 +104,11 @@ final class JobFiles: FileSource {
         do throws(DownloadError) {
             switch outcome {
             case .completed(let result):
-                try self.run.finish(entry.fingerprint)
+                if entry.keepsUnproven, result.wasAlreadyComplete, result.verifiedBy == .none {
+                    self.run.noteUnproven()
+                } else if let file = entry.file {
+                    try self.run.finish(entry.fingerprint, file, at: result.path.string, length: result.bytes)
+                }
                 self.run.update { status in
                     status.completed += 1
                     status.bytesFetched += result.bytesFetched

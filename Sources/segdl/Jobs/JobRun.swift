@@ -122,7 +122,11 @@ extension ListingCommand {
     ) throws(DownloadError) -> DownloadRequest {
         do throws(ListProblem) {
             let sources =
-                if let known = candidate.sources { known } else { try self.input.sources(of: candidate.entry) }
+                if let known = candidate.sources {
+                    known
+                } else {
+                    try InputOptions.sources(of: candidate.entry, relativeTo: candidate.base)
+                }
             return try self.request(candidate.entry, sources, of: candidate.list, fetch)
         } catch {
             throw DownloadError(error.code, error.message, hint: "Correct the entry; the others are fetched")

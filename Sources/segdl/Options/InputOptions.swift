@@ -135,22 +135,13 @@ struct InputOptions: ParsableArguments {
         file.isMetalink || self.jsonPath != nil || Metalink.isXML(first) || JSONList.isJSON(first)
     }
 
-    /// The parsed URLs of an entry of a plain list.
-    func sources(of entry: InputList.Entry) throws(ListProblem) -> [SourceURL] {
-        let base: ListBase?
-        do throws(DownloadError) {
-            base = try self.base
-        } catch {
-            throw ListProblem(entry.place, error.message, code: error.code)
-        }
-        return try Self.sources(of: entry, relativeTo: base)
-    }
-
-    private var base: ListBase? {
+    /// The base of relative URLs in lists; nil if none is given.
+    var base: ListBase? {
         get throws(DownloadError) { if let baseURL { try ListBase(baseURL) } else { nil } }
     }
 
-    private static func sources(
+    /// The parsed URLs of an entry.
+    static func sources(
         of entry: InputList.Entry, relativeTo base: ListBase?
     ) throws(ListProblem) -> [SourceURL] {
         var sources: [SourceURL] = []

@@ -75,11 +75,9 @@ struct FaultScene: Sendable {
         case .disconnect: try await self.origin.disconnect()
         case .write(let name, let text): try Data(text.utf8).write(to: self.url(name))
         case .fill(let name, let size): self.fill(name, size)
-        case .overwrite(let name, let offset, let text):
-            let handle = try FileHandle(forUpdating: self.url(name))
-            try handle.seek(toOffset: UInt64(offset))
-            try handle.write(contentsOf: Data(text.utf8))
-            try handle.close()
+        case .overwrite(let name, let offset, let text, false): try self.overwrite(name, at: offset, text)
+        case .overwrite(let name, let offset, let text, true):
+            try self.command.keepingTime(of: name) { try self.overwrite(name, at: offset, text) }
         case .truncate(let name, let length):
             let handle = try FileHandle(forUpdating: self.url(name))
             try handle.truncate(atOffset: UInt64(length))
@@ -102,6 +100,13 @@ struct FaultScene: Sendable {
             let isMapped = String(decoding: maps, as: UTF8.self).contains(name)
             #expect(!maps.isEmpty && !isMapped, "\(name) is mapped")
         }
+    }
+
+    private func overwrite(_ name: String, at offset: Int64, _ text: String) throws {
+        let handle = try FileHandle(forUpdating: self.url(name))
+        try handle.seek(toOffset: UInt64(offset))
+        try handle.write(contentsOf: Data(text.utf8))
+        try handle.close()
     }
 
     private func url(_ name: String) -> URL { URL(fileURLWithPath: self.command.path(name)) }

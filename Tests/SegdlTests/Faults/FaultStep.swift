@@ -19,7 +19,8 @@ enum FaultStep: Decodable, Sendable {
     case write(String, text: String)
     /// Writes this number of bytes of content, as far as they fit.
     case fill(String, size: Int64)
-    case overwrite(String, at: Int64, text: String)
+    /// Changes a file, whose modification time may stay.
+    case overwrite(String, at: Int64, text: String, keepsTime: Bool)
     case truncate(String, to: Int64)
     case remove(String)
     case rename(String, to: String)
@@ -33,7 +34,7 @@ enum FaultStep: Decodable, Sendable {
     private enum Key: String, CodingKey, CaseIterable {
         case run, sent, requested, done, signal, replace, disconnect, write, fill, overwrite, truncate, remove, rename
         case link, directory, mount, unmapped
-        case seed, size, etag, text, at, to, target, options
+        case seed, size, etag, text, at, time, to, target, options
     }
 
     private static let signals: [String: Int32] = [
@@ -65,7 +66,11 @@ enum FaultStep: Decodable, Sendable {
         case .disconnect: self = .disconnect
         case .write: self = .write(try text(.write), text: try text(.text))
         case .fill: self = .fill(try text(.fill), size: try length(.size))
-        case .overwrite: self = .overwrite(try text(.overwrite), at: try length(.at), text: try text(.text))
+        case .overwrite:
+            let keepsTime = fields.contains(.time)
+            guard try !keepsTime || text(.time) == "kept" else { throw FaultError("a time can only be kept") }
+            self = .overwrite(
+                try text(.overwrite), at: try length(.at), text: try text(.text), keepsTime: keepsTime)
         case .truncate: self = .truncate(try text(.truncate), to: try length(.to))
         case .remove: self = .remove(try text(.remove))
         case .rename: self = .rename(try text(.rename), to: try text(.to))
@@ -73,7 +78,7 @@ enum FaultStep: Decodable, Sendable {
         case .directory: self = .directory(try text(.directory))
         case .mount: self = .mount(try text(.mount), options: try text(.options))
         case .unmapped: self = .unmapped(try text(.unmapped))
-        case .run, .seed, .size, .etag, .text, .at, .to, .target, .options:
+        case .run, .seed, .size, .etag, .text, .at, .time, .to, .target, .options:
             throw FaultError("a step cannot begin with \(key.rawValue)")
         }
     }

@@ -50,6 +50,172 @@ struct JobTests {
         }
     }
 
+    // MARK: Files of finished entries
+
+    private static func write(_ bytes: [UInt8], to path: String) throws {
+        let file = try #require(FileHandle(forWritingAtPath: path))
+        defer { try? file.close() }
+        try file.write(contentsOf: Data(bytes))
+    }
+
+    private static func contents(_ command: Segdl, _ path: String) throws -> Data {
+        try Data(contentsOf: URL(fileURLWithPath: command.path(path)))
+    }
+
+    @Test("With another base a relative URL is another file, which is fetched; the same base finds the record")
+    func otherBase() async throws {
+        try await withOrigin { origin in
+            origin.route { .content("/1K/f.bin?seed=\($0.path.hasPrefix("/two/") ? 2 : 1)") }
+            try await withCommand { command in
+                try Data("f.bin\n".utf8).write(to: URL(fileURLWithPath: command.path("list")))
+                let run = { (place: String) in
+                    try await command.run("--job", "j", "-i", "list", "-d", "out", "--base-url", origin.url(place))
+                }
+                #expect(try await run("/one/").status == 0)
+                let first = try Self.contents(command, "out/f.bin")
+                let other = try await run("/two/")
+                #expect(other.status == 0 && other.errors.contains("1 files finished"), "\(other)")
+                let second = try Self.contents(command, "out/f.bin")
+                #expect(second != first)
+                let requests = origin.log.snapshot().requests
+                #expect(requests.contains { $0.path == "/two/f.bin" }, "\(requests)")
+                let again = try await run("/two/")
+                #expect(again.status == 0 && again.errors.contains("0 files finished, 1 before"), "\(again)")
+                #expect(origin.log.snapshot().requests.count == requests.count)
+                // The file that the first base has is no longer there.
+                #expect(try await run("/one/").status == 0)
+                let last = try Self.contents(command, "out/f.bin")
+                #expect(last == first)
+                let wrong = try await command.run("--job", "j", "-i", "list", "-d", "out", "--base-url", "gopher://h/")
+                #expect(wrong.status != 0 && wrong.errors.contains("gopher"), "\(wrong)")
+            }
+        }
+    }
+
+    @Test("A finished file that was deleted is fetched again, by its task only")
+    func deleted() async throws {
+        try await Self.withList(20) { command, origin in
+            let task = { (number: Int) in
+                try await command.run("--shard", "\(number)/2", "-i", "list", "-d", "out")
+            }
+            for number in 1...2 { #expect(try await task(number).status == 0) }
+            let names = Self.names(command, "out")
+            #expect(names.count == 20)
+            try FileManager.default.removeItem(atPath: command.path("out"))
+            #expect(try await task(1).status == 0)
+            let own = Self.names(command, "out")
+            #expect(own.count > 0 && own.count < 20)
+            #expect(origin.log.snapshot().requests.count == 20 + own.count)
+            #expect(try await task(2).status == 0)
+            #expect(Self.names(command, "out") == names)
+            for number in 1...2 {
+                let again = try await task(number)
+                #expect(again.errors.contains("0 files finished, "), "\(again)")
+            }
+            #expect(origin.log.snapshot().requests.count == 40)
+        }
+    }
+
+    @Test("A finished file that was changed is not reported as done, and one that was only touched is asked for once")
+    func changed() async throws {
+        try await Self.withList(3) { command, origin in
+            let run = { try await command.run("--job", "j", "-i", "list", "-d", "out") }
+            #expect(try await run().status == 0)
+            let time = timespec(tv_sec: 1_000_000_000, tv_nsec: 0)
+            utimensat(AT_FDCWD, command.path("out/f0"), [time, time], 0)
+            let touched = try await run()
+            #expect(touched.status == 0 && touched.errors.contains("1 files finished, 2 before"), "\(touched)")
+            var log = origin.log.snapshot()
+            #expect(log.requests.count == 4 && log.bytesSent == 3 << 10, "\(log.requests)")
+            let second = try await run()
+            #expect(second.errors.contains("0 files finished, 3 before"), "\(second)")
+
+            let bytes = [UInt8](repeating: 7, count: 1 << 10)
+            try Self.write(bytes, to: command.path("out/f1"))
+            for _ in 0..<2 {
+                let outcome = try await run()
+                #expect(outcome.status == 16 && outcome.errors.contains("1 failed"), "\(outcome)")
+                let kept = try Self.contents(command, "out/f1")
+                #expect(kept == Data(bytes))
+            }
+            #expect(try await command.run("status", "--job", "j").status == 16)
+            let replaced = try await command.run("--job", "j", "-i", "list", "-d", "out", "--if-exists", "overwrite")
+            #expect(replaced.status == 0 && replaced.errors.contains("1 files finished, 2 before"), "\(replaced)")
+            let new = try Self.contents(command, "out/f1")
+            #expect(new != Data(bytes))
+            log = origin.log.snapshot()
+            let last = try await run()
+            #expect(last.errors.contains("0 files finished, 3 before"), "\(last)")
+            #expect(origin.log.snapshot().requests.count == log.requests.count)
+        }
+    }
+
+    @Test("With another header field or user, what is finished for other requests is not reported as done")
+    func otherSelection() async throws {
+        try await Self.withList(2) { command, _ in
+            let run = { (words: [String]) in
+                try await command.run(["--job", "j", "-i", "list", "-d", "out"] + words)
+            }
+            let first = try await run([])
+            #expect(first.status == 0, "\(first)")
+            for words in [["-H", "Accept-Language: en"], ["-u", "a:b"]] {
+                let other = try await run(words)
+                #expect(other.status == 16 && other.errors.contains("0 files finished, 2 failed"), "\(other)")
+                let same = try await run([])
+                #expect(same.status == 0 && same.errors.contains("0 files finished, 2 before"), "\(same)")
+                let replaced = try await run(words + ["--if-exists", "overwrite"])
+                #expect(replaced.status == 0 && replaced.errors.contains("2 files finished"), "\(replaced)")
+                let again = try await run(words)
+                #expect(again.status == 0 && again.errors.contains("0 files finished, 2 before"), "\(again)")
+                // For the next field.
+                let back = try await run(["--if-exists", "overwrite"])
+                #expect(back.status == 0 && back.errors.contains("2 files finished"), "\(back)")
+            }
+        }
+    }
+
+    @Test("A file that --if-exists skip keeps is no finished one, so the next run looks at it again")
+    func keptUnproven() async throws {
+        try await Self.withList(2) { command, _ in
+            let arguments = ["--job", "j", "-i", "list", "-d", "out"]
+            try FileManager.default.createDirectory(atPath: command.path("out"), withIntermediateDirectories: false)
+            try Data("another".utf8).write(to: URL(fileURLWithPath: command.path("out/f0")))
+            for _ in 0..<2 { #expect(try await command.run(arguments + ["--if-exists", "skip"]).status == 0) }
+            let outcome = try await command.run(arguments)
+            #expect(
+                outcome.status == 16 && outcome.errors.contains("0 files finished, 1 before, 1 failed"), "\(outcome)")
+        }
+    }
+
+    @Test("Files with names from responses, and numbered ones, are found again under these names")
+    func chosenNames() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let named = origin.url("/1K/x?disposition=attachment;filename=given.bin")
+                try Data("\(named)\n\(origin.url("/1K/taken"))\n".utf8).write(
+                    to: URL(fileURLWithPath: command.path("list")))
+                try FileManager.default.createDirectory(atPath: command.path("out"), withIntermediateDirectories: false)
+                try Data("another".utf8).write(to: URL(fileURLWithPath: command.path("out/taken")))
+                let run = {
+                    try await command.run("--job", "j", "-i", "list", "-d", "out", "--if-exists", "rename")
+                }
+                let names: Set = ["given.bin", "taken", "taken.1"]
+                #expect(try await run().status == 0)
+                #expect(Self.names(command, "out") == names)
+                let requests = origin.log.snapshot().requests.count
+                let again = try await run()
+                #expect(again.errors.contains("0 files finished, 2 before"), "\(again)")
+                #expect(origin.log.snapshot().requests.count == requests)
+                for name in ["given.bin", "taken.1"] {
+                    try FileManager.default.removeItem(atPath: command.path("out/\(name)"))
+                    let outcome = try await run()
+                    #expect(outcome.errors.contains("1 files finished, 1 before"), "\(outcome)")
+                    #expect(Self.names(command, "out") == names)
+                }
+            }
+        }
+    }
+
     @Test(
         "Failed entries do not stop the others; their list is an input, and the job is complete once they are fetched")
     func failures() async throws {

@@ -75,6 +75,7 @@ struct SafeFilenameTests {
         arguments: [
             ("x.segdl", "x.segdl_"), ("x.segdl-part", "x.segdl-part_"), ("x.SegDL", "x.SegDL_"), (".segdl", "_.segdl_"),
             ("x.segdl  ", "x.segdl_"), ("x.segdl-part.segdl", "x.segdl-part.segdl_"),
+            ("x.segdl-new", "x.segdl-new_"), ("x.segdl-old", "x.segdl-old_"),
         ]
     )
     func ours(untrusted: String, value: String) {
@@ -194,6 +195,7 @@ struct SafeFilenameTests {
         return !bytes.isEmpty && bytes.count <= 240
             && !name.unicodeScalars.contains { forbidden.contains($0) }
             && !".-~".utf8.contains(bytes[0])
-            && !name.hasSuffix(".segdl") && !name.hasSuffix(".segdl-part") && !name.hasSuffix(" ")
+            && !name.hasSuffix(".segdl") && !name.hasSuffix(".segdl-part")
+            && !name.hasSuffix(".segdl-new") && !name.hasSuffix(".segdl-old") && !name.hasSuffix(" ")
     }
 }

@@ -81,6 +81,20 @@ struct FinishedRecordTests {
         #expect(FinishedRecord(decoding: record.encoded) == record)
     }
 
+    @Test("The time of the last change survives the attribute, and records of earlier versions have none")
+    func changed() throws {
+        var record = FinishedRecord(
+            resource: RemoteResource(completeLength: 5), length: 5, crc: CRC32(value: 1), modified: 2)
+        let earlier = record.encoded
+        let read = try #require(FinishedRecord(decoding: earlier))
+        #expect(read.changed == nil)
+        for changed in [3, 0, -1, .min, .max] as [Int64] {
+            record.changed = changed
+            #expect(record.encoded == earlier + Array("\nchanged \(changed)".utf8))
+            #expect(FinishedRecord(decoding: record.encoded) == record)
+        }
+    }
+
     @Test("The pieces' CRC-32s survive the attribute, and a file may be empty")
     func piecesRoundTrip() {
         let length = 3 * BlockLayout.blockLength

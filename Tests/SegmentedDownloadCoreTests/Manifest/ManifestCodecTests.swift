@@ -60,7 +60,7 @@ struct ManifestCodecTests {
             switch record {
             case .claim(let claim): claims.append(claim)
             case .checkpoint(let count), .pause(let count, _): durable.formUnion(claims.prefix(Int(count)))
-            case .forget, .syncFailed, .digest, .rejected: break
+            case .forget, .syncFailed, .digest, .rejected, .setAside: break
             }
         }
         return (Set(claims), durable)
@@ -365,6 +365,49 @@ struct ManifestCodecTests {
             #expect(FinishedRecord(decoding: Array(damaged.utf8)) == nil)
         }
         #expect(FinishedRecord(decoding: [0xFF, 0xFE]) == nil)
+    }
+
+    @Test("The mark of a part that was set aside changes nothing else, and is removed again")
+    func setAside() throws {
+        let claim = Manifest.Record.claim(Self.claim(0, 10))
+        for records in [Self.records, [claim, .pause(claims: 1, modified: 77)], [claim, .rejected], []] {
+            let bytes = Self.bytes(records)
+            let plain = try ManifestCodec.decode(bytes)
+            let marked = try #require(ManifestCodec.encoded(bytes, setAside: true))
+            #expect(marked.starts(with: bytes) && marked.count == bytes.count + ManifestCodec.recordLength)
+            let read = try ManifestCodec.decode(marked)
+            #expect(read.isSetAside && !plain.isSetAside && read.header == plain.header)
+            #expect(read.durable == plain.durable && read.pending == plain.pending)
+            #expect(read.pausedModified == plain.pausedModified && read.isRejected == plain.isRejected)
+            // Once is enough, and a torn tail is dropped.
+            #expect(ManifestCodec.encoded(marked + [1, 2, 3], setAside: true) == marked)
+            #expect(ManifestCodec.encoded(marked, setAside: false) == bytes)
+            #expect(ManifestCodec.encoded(bytes, setAside: false) == bytes)
+        }
+    }
+
+    @Test("Only the last record says that a part was set aside, and what follows an earlier one is kept")
+    func setAsideBefore() throws {
+        let records: [Manifest.Record] = [
+            .claim(Self.claim(0, 10)), .pause(claims: 1, modified: 77), .setAside, .claim(Self.claim(10, 10)),
+        ]
+        let manifest = try ManifestCodec.decode(Self.bytes(records))
+        #expect(!manifest.isSetAside && manifest.pausedModified == nil)
+        #expect(manifest.durable.count == 1 && manifest.pending.count == 1)
+        let unmarked = try #require(ManifestCodec.encoded(Self.bytes(records), setAside: false))
+        let others = records.filter { $0 != .setAside }
+        #expect(unmarked == Self.bytes(others))
+    }
+
+    @Test("What is not a readable manifest gets no mark")
+    func noMark() {
+        let bytes = Self.bytes(Self.records)
+        for count in 0..<ManifestCodec.encode(Self.header()).count {
+            #expect(ManifestCodec.encoded(Array(bytes[..<count]), setAside: true) == nil)
+        }
+        var later = bytes
+        later[8] = UInt8(ManifestCodec.version + 1)
+        #expect(ManifestCodec.encoded(later, setAside: true) == nil)
     }
 
     @Test("A pause with anything behind it is none: the part was changed since")

@@ -90,6 +90,51 @@ struct StorageFactsConformanceTests {
         }
     }
 
+    /// The changes of a file that move the time of its last change.
+    enum Change: CaseIterable {
+        case write, truncate, attribute, modified, permissions, name
+
+        /// Makes the change for the so-manieth time.
+        func make(_ turn: Int, of file: any StorageFile, _ door: StorageDoor) throws {
+            let number = UInt8(truncatingIfNeeded: turn)
+            switch self {
+            case .write: try file.writeFully([number], at: 0)
+            case .truncate: try file.truncate(to: Int64(number))
+            case .attribute: _ = try file.setAttribute(FinishedRecord.attribute, [number])
+            // Into the past.
+            case .modified: try file.setModified(Int64(number))
+            case .permissions: try file.setPermissions(turn % 2 == 0 ? 0o600 : 0o640)
+            case .name:
+                let names = turn % 2 == 0 ? ["a", "b"] : ["b", "a"]
+                try door.storage.rename(door.path(names[0]), to: door.path(names[1]), replacing: false)
+            }
+        }
+    }
+
+    @Test(
+        "The time of the last change moves with content, attributes, times, permissions and name",
+        arguments: StorageDoor.Kind.allCases)
+    func changed(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            let file = try door.create("a", [1])
+            defer { file.close() }
+            let hasAttributes = try file.setAttribute(FinishedRecord.attribute, [1])
+            for change in Change.allCases where hasAttributes || change != .attribute {
+                let before = try file.status()
+                // A read is no change.
+                _ = try file.contents(limit: 10)
+                #expect(try file.status().isUnchanged(since: before))
+                // Many changes fit into a tick of the system's clock.
+                var now = before.changed
+                for turn in 0..<1_000_000 where now == before.changed {
+                    try change.make(turn, of: file, door)
+                    now = try file.status().changed
+                }
+                #expect(now > before.changed, "\(change)")
+            }
+        }
+    }
+
     @Test(
         "An attribute belongs to the file and is not a change of its bytes",
         arguments: StorageDoor.Kind.allCases)

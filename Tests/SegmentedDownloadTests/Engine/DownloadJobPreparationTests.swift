@@ -157,9 +157,12 @@ struct DownloadJobPreparationTests {
                 let job = try WatchedJob.job(disk, directory)
                 _ = try await job.survey()
                 if isEmpty { try job.part?.forget(from: 0) }
+                let log = EngineOffice.Log(job)
+                job.notePart(differing: "byte 7 differs")
                 _ = try await job.prepare(WatchedJob.preparation(tag: "\"b\"", setsAside: isKept || isEmpty), id: 8)
                 let names = try disk.names(in: directory)
                 #expect(names.contains("file.bin.segdl-old.segdl-part") == isKept)
+                #expect(Self.notesKept(log) == (isKept ? ["byte 7 differs"] : []))
                 // A crash at the end must find the manifest, by which it knows that something is to be deleted.
                 #expect(isEmpty || names.contains("file.bin.segdl") == isKept)
                 #expect(job.part?.claimedLength == 0)
@@ -171,18 +174,68 @@ struct DownloadJobPreparationTests {
         }
     }
 
-    @Test("Where another part was set aside before, that one stays and this one is given up")
-    func setsAsideOne() async throws {
+    /// The differences that were told of parts that are kept.
+    private static func notesKept(_ log: EngineOffice.Log) -> [String] {
+        log.take().compactMap { event in
+            guard case .note(let text) = event, text.contains("it is kept until the new one is complete") else {
+                return nil
+            }
+            return text.split(separator: "(").last?.split(separator: ")").first.map { String($0) }
+        }
+    }
+
+    @Test("The parts of several URLs are all kept, until one of the files is complete")
+    func setsAsideSeveral() async throws {
         try await WatchedJob.run { disk, directory in
             try await WatchedJob.interrupt(disk, directory)
-            let aside = DestinationPaths(path: directory + "/file.bin").setAside
-            try Data("older".utf8).write(to: URL(fileURLWithPath: aside.part))
+            let paths = DestinationPaths(path: directory + "/file.bin")
+            for (number, tag) in ["\"b\"", "\"c\""].enumerated() {
+                let job = try WatchedJob.job(disk, directory)
+                _ = try await job.survey()
+                let id = UInt64(number + 8)
+                _ = try await job.prepare(WatchedJob.preparation(tag: tag, setsAside: true), id: id)
+                #expect(job.part?.claimedLength == 0 && job.part?.header.id == id)
+                try WatchedJob.fill(job, 0..<50)
+                _ = try await job.part?.checkpoint(isPause: true)
+                job.close()
+            }
+            for (slot, tag) in [(1, "\"a\""), (2, "\"b\"")] {
+                let manifest = try ManifestCodec.decode(WatchedJob.contents(paths.setAside(slot: slot).manifest))
+                #expect(manifest.isSetAside && manifest.header.resource.validator.entityTag?.fieldValue == tag)
+            }
             let job = try WatchedJob.job(disk, directory)
             _ = try await job.survey()
-            _ = try await job.prepare(WatchedJob.preparation(tag: "\"b\"", setsAside: true), id: 8)
-            let older = try WatchedJob.contents(aside.part)
-            #expect(older == Array("older".utf8) && job.part?.claimedLength == 0 && job.part?.header.id == 8)
+            _ = try await job.prepare(WatchedJob.preparation(.adopted, tag: "\"c\""), id: 10)
+            try WatchedJob.fill(job, 50..<100)
+            try await job.place(length: 100, evidence: .validator)
+            #expect(try disk.names(in: directory).filter { $0 != "." && $0 != ".." } == ["file.bin"])
             job.close()
+        }
+    }
+
+    @Test("A part that cannot be kept under another name fails the download, and nothing is touched")
+    func notSetAside() async throws {
+        for isTooLong in [false, true] {
+            try await WatchedJob.run { disk, directory in
+                try await WatchedJob.interrupt(disk, directory)
+                let paths = DestinationPaths(path: directory + "/file.bin")
+                for slot in 1...DestinationPaths.setAsideMax where !isTooLong {
+                    try Data("older".utf8).write(to: URL(fileURLWithPath: paths.setAside(slot: slot).part))
+                }
+                if isTooLong { disk.fail("look at file.bin.segdl-old.segdl-part", .nameTooLong) }
+                let (part, manifest) = (
+                    try WatchedJob.contents(paths.part), try WatchedJob.contents(paths.manifest)
+                )
+                let job = try WatchedJob.job(disk, directory)
+                _ = try await job.survey()
+                let log = EngineOffice.Log(job)
+                let preparation = WatchedJob.preparation(tag: "\"b\"", setsAside: true)
+                #expect(await failureCode { try await job.prepare(preparation, id: 8) } == .changed)
+                #expect(Self.notesKept(log).isEmpty && disk.take().isEmpty)
+                job.close()
+                #expect(try WatchedJob.contents(paths.part) == part)
+                #expect(try WatchedJob.contents(paths.manifest) == manifest)
+            }
         }
     }
 

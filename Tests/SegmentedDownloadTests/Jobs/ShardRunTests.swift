@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import SegmentedDownloadCore
 import Synchronization
 import TestSupport
@@ -39,13 +40,24 @@ struct ShardRunTests {
         EntryFingerprint(high: UInt64(number) << 40, share: number)
     }
 
+    /// A stream, whose record is of the entry alone.
+    private static let stream = EntryFile(path: nil)
+
+    private static func finish(_ entry: EntryFingerprint, _ run: ShardRun) throws {
+        try run.finish(entry, Self.stream, at: "-", length: 0)
+    }
+
+    private static func isFinished(_ entry: EntryFingerprint, _ run: ShardRun) -> Bool {
+        run.isFinished(entry, Self.stream)
+    }
+
     @Test("A run that died on the same machine is continued at once, and one that is alive is refused")
     func sameMachine() async throws {
         try await withTemporaryDirectory { directory in
             let clock = ActingClock()
             do {
                 let first = try await Self.run("1/2", in: directory, clock: clock)
-                try first.finish(Self.entry(0))
+                try Self.finish(Self.entry(0), first)
                 await #expect { _ = try await Self.run("1/2", in: directory, clock: clock) } throws: {
                     ($0 as? DownloadError)?.code == .exists
                 }
@@ -55,7 +67,7 @@ struct ShardRunTests {
                 _ = try await Self.run("2/2", in: directory, clock: clock)
             }
             let second = try await Self.run("1/3", in: directory, clock: clock)
-            #expect(second.finished.contains(Self.entry(0)))
+            #expect(Self.isFinished(Self.entry(0), second))
             #expect(clock.sleeps.withLock { $0.isEmpty })
         }
     }
@@ -138,8 +150,8 @@ struct ShardRunTests {
         try await withTemporaryDirectory { directory in
             for number: UInt32 in 0..<6 {
                 let run = try await Self.run("1/1", in: directory)
-                for entry in 0..<number { #expect(run.finished.contains(Self.entry(entry))) }
-                try run.finish(Self.entry(number))
+                for entry in 0..<number { #expect(Self.isFinished(Self.entry(entry), run)) }
+                try Self.finish(Self.entry(number), run)
                 try await run.end(.stopped, isComplete: false, now: 0)
             }
             let records = { () throws in
@@ -156,7 +168,7 @@ struct ShardRunTests {
                 try (bytes + [1, 2, 3]).write(to: path)
             }
             let run = try await Self.run("1/1", in: directory)
-            let found = (0..<UInt32(6)).count { run.finished.contains(Self.entry($0)) }
+            let found = (0..<UInt32(6)).count { Self.isFinished(Self.entry($0), run) }
             #expect(found < 6 && run.finished.count == found)
         }
     }
@@ -181,7 +193,7 @@ struct ShardRunTests {
                 for number: UInt32 in [0, 2] {
                     try await first.placingRecord(of: Self.entry(number)).append(content, isDurable: number == 0)
                 }
-                try first.finish(Self.entry(2))
+                try Self.finish(Self.entry(2), first)
                 #expect(try !Self.recognizes(Array("abc".utf8), as: Self.entry(0), first, in: directory))
             }
             // A record that was torn by a crash.
@@ -202,6 +214,188 @@ struct ShardRunTests {
                 try await last.end(state, isComplete: true, now: 0)
                 #expect(try JobDirectory(directory + "/job").names().count { $0.kind == .placing } == count)
             }
+        }
+    }
+
+    // MARK: Files of finished entries
+
+    /// A directory with a file, and what a request for it states.
+    private static func withFile(_ body: (_ directory: String, _ path: String) async throws -> Void) async throws {
+        try await withTemporaryDirectory { directory in
+            let path = directory + "/file"
+            try Data("abc".utf8).write(to: URL(fileURLWithPath: path))
+            try await body(directory, path)
+        }
+    }
+
+    @Test("An entry is finished while its file is as it was: neither gone, nor changed, replaced or no file")
+    func changes() async throws {
+        try await Self.withFile { directory, path in
+            let (entry, file) = (Self.entry(1), EntryFile(path: path))
+            try await Self.run("1/1", in: directory).finish(entry, file, at: path, length: 3)
+            let run = try await Self.run("1/1", in: directory)
+            let kept = directory + "/kept"
+            #expect(run.isFinished(entry, file))
+            #expect(!run.isFinished(Self.entry(2), file))
+            try FileManager.default.moveItem(atPath: path, toPath: kept)
+            #expect(!run.isFinished(entry, file), "gone")
+            symlink(kept, path)
+            #expect(!run.isFinished(entry, file), "a link to the file")
+            unlink(path)
+            // Another file with the same length and modification time.
+            var facts = stat()
+            stat(kept, &facts)
+            try Data("abd".utf8).write(to: URL(fileURLWithPath: path))
+            let time = facts.st_mtim
+            var times = [time, time]
+            utimensat(AT_FDCWD, path, &times, 0)
+            #expect(!run.isFinished(entry, file), "another inode")
+            rename(kept, path)
+            #expect(run.isFinished(entry, file), "the same file again")
+            times[1].tv_sec += 1
+            utimensat(AT_FDCWD, path, &times, 0)
+            #expect(!run.isFinished(entry, file), "another modification time")
+            truncate(path, 4)
+            times[1] = time
+            utimensat(AT_FDCWD, path, &times, 0)
+            #expect(!run.isFinished(entry, file), "another length")
+        }
+    }
+
+    @Test(
+        "What a request states besides the entry's text decides, too: its length, its pieces, its fields and its user")
+    func statements() async throws {
+        try await Self.withFile { directory, path in
+            let entry = Self.entry(1)
+            var request = DownloadRequest(try SourceURL("http://h/file"), to: .file(FilePath(path)))
+            try await Self.run("1/1", in: directory).finish(entry, EntryFile(of: request), at: path, length: 3)
+            let run = try await Self.run("1/1", in: directory)
+            #expect(run.isFinished(entry, EntryFile(of: request)))
+            request.lengthExpected = 3
+            #expect(run.isFinished(entry, EntryFile(of: request)))
+            request.lengthExpected = 4
+            #expect(!run.isFinished(entry, EntryFile(of: request)))
+            request.lengthExpected = nil
+            request.pieceDigests = Metalink.PieceDigests(length: 3, algorithm: .md5, hexes: [])
+            #expect(!run.isFinished(entry, EntryFile(of: request)))
+            request.pieceDigests = nil
+            request.fields[.acceptLanguage] = "en"
+            #expect(!run.isFinished(entry, EntryFile(of: request)))
+            request.fields = [:]
+            request.credentials = .basic(user: "a", password: "b")
+            #expect(!run.isFinished(entry, EntryFile(of: request)))
+        }
+    }
+
+    @Test(
+        "A selection depends on the values of fields and on the user, and not on their case, order of names or passwords"
+    )
+    func selection() throws {
+        var request = DownloadRequest(try SourceURL("http://h/file"))
+        let none = request.selection(salt: [])
+        request.fields = [.acceptLanguage: "en", .referer: "http://a/"]
+        let fields = request.selection(salt: [])
+        #expect(fields != none && fields != request.selection(salt: [1]))
+        let name = try #require(HTTPField.Name("ACCEPT-LANGUAGE"))
+        request.fields = [.referer: "http://a/", name: "en"]
+        #expect(request.selection(salt: []) == fields)
+        request.fields[.acceptLanguage] = "EN"
+        #expect(request.selection(salt: []) != fields)
+        request.fields = [:]
+        request.credentials = .basic(user: "a", password: "b")
+        let user = request.selection(salt: [])
+        request.credentials = .basic(user: "a", password: "c")
+        #expect(request.selection(salt: []) == user && user != none)
+        request.source = try SourceURL("http://b:c@h/file")
+        #expect(request.selection(salt: []) != user, "a URL's own user takes precedence")
+        request.credentials = .bearer(token: "t")
+        request.source = try SourceURL("http://h/file")
+        #expect(![none, user].contains(request.selection(salt: [])))
+    }
+
+    @Test("A file that changed before its entry was recorded, and one that is kept unproven, are asked for again")
+    func unrecorded() async throws {
+        try await Self.withFile { directory, path in
+            let file = EntryFile(path: path)
+            do {
+                let run = try await Self.run("1/1", in: directory)
+                try await run.placingRecord(of: Self.entry(3)).append(
+                    ContentSummary(length: 3, crc: CRC32()), isDurable: false)
+                try run.finish(Self.entry(1), file, at: path, length: 4)
+                try run.finish(Self.entry(2), file, at: directory + "/none", length: 3)
+                run.noteUnproven()
+                try await run.end(.finished, isComplete: true, now: 0)
+            }
+            #expect(try JobDirectory(directory + "/job").names().count { $0.kind == .placing } == 1)
+            let run = try await Self.run("1/1", in: directory)
+            #expect(run.finished.count == 0)
+            #expect(!run.isFinished(Self.entry(1), file) && !run.isFinished(Self.entry(2), file))
+        }
+    }
+
+    @Test("A file is found under the name that the response or a number gave it, in later runs and with other tasks")
+    func otherNames() async throws {
+        try await Self.withFile { directory, path in
+            let likely = EntryFile(path: directory + "/download?id=1")
+            let name = "a b%\u{301}\n.1"
+            let numbered = directory + "/" + name
+            try await Self.run("1/1", in: directory).finish(Self.entry(0), likely, at: path, length: 3)
+            do {
+                let run = try await Self.run("1/1", in: directory)
+                #expect(run.isFinished(Self.entry(0), likely))
+                rename(path, numbered)
+                #expect(!run.isFinished(Self.entry(0), likely))
+                try run.finish(Self.entry(0), likely, at: numbered, length: 3)
+            }
+            // A torn line, and one that is damaged.
+            let names = try JobDirectory(directory + "/job").names().filter { $0.kind == .names }
+            #expect(names.count == 2)
+            for name in names {
+                let file = URL(fileURLWithPath: directory + "/job/" + name.text)
+                let text = try String(contentsOf: file, encoding: .utf8)
+                let damaged = text.replacingOccurrences(
+                    of: "000000000000000000000000", with: "000000010000000000000000")
+                #expect(damaged != text)
+                try Data((text + damaged + text.prefix(30)).utf8).write(to: file)
+            }
+            let run = try await Self.run("1/2", in: directory)
+            #expect(run.isFinished(Self.entry(0), likely))
+            rename(numbered, path)
+            #expect(run.isFinished(Self.entry(0), likely), "either name counts")
+            let other = try await Self.run("2/2", in: directory)
+            #expect(!other.isFinished(Self.entry(0), likely), "it is not the task's")
+        }
+    }
+
+    @Test("A name is read as it was written, and a line with a flaw is none")
+    func nameLines() {
+        let entry = EntryFingerprint(high: 0x0123_4567_89AB_CDEF, share: 7)
+        for name in ["a", "a b", "%41", "\u{301}/\n", " "] {
+            let encoded = EntryNameCodec.encode(name, of: entry)
+            #expect(encoded.last == UInt8(ascii: "\n"))
+            let line = Array(encoded.dropLast())
+            let found = EntryNameCodec.decode(line[...])
+            #expect(found?.entry == entry && found?.name == name)
+            for index in line.indices {
+                var damaged = line
+                damaged[index] ^= 1
+                for flawed in [damaged[...], line[..<index]] {
+                    let entry = EntryNameCodec.decode(flawed)?.entry
+                    #expect(entry == nil)
+                }
+            }
+        }
+    }
+
+    @Test("The records of 0.1.0 were of entries alone: their entries are asked for again")
+    func earlierRecords() async throws {
+        try await Self.withFile { directory, path in
+            _ = try await Self.run("1/1", in: directory)
+            let records = try #require(try JobDirectory(directory + "/job").names().first { $0.kind == .finished })
+            let bytes = FinishedEntryCodec.header + FinishedEntryCodec.encode(Self.entry(1))
+            try Data(bytes).write(to: URL(fileURLWithPath: directory + "/job/" + records.text))
+            let run = try await Self.run("1/1", in: directory)
+            #expect(run.finished.count == 1 && !run.isFinished(Self.entry(1), EntryFile(path: path)))
         }
     }
 
@@ -273,7 +467,8 @@ struct ShardRunTests {
         let shard = try Self.shard("3/8")
         for name in [
             JobDirectory.Name(shard, run: "ab", .finished), .init(shard, run: "ab-joined", .finished),
-            .init(shard, run: "0", .failed), .init(shard, run: "ab", .placing), .init(shard, .json),
+            .init(shard, run: "0", .failed), .init(shard, run: "ab", .placing), .init(shard, run: "ab", .names),
+            .init(shard, .json),
         ] {
             #expect(JobDirectory.Name(name.text) == name)
         }

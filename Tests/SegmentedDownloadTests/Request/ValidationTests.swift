@@ -1,4 +1,5 @@
 import SegmentedDownload
+import SystemPackage
 import Testing
 
 /// The validation of a request before the download starts.
@@ -31,6 +32,23 @@ import Testing
             }
         }
         #expect(refused == told)
+    }
+
+    @Test("A file that would have the name of another file's part or manifest is refused")
+    func ownNames() throws {
+        for (name, isRefused) in [
+            ("f.segdl", true), ("f.segdl-part", true), ("/a/f.segdl-new", true), ("f.segdl-old.segdl-part", true),
+            // One that was set aside is resumed under this name.
+            ("f.segdl-old", false), ("f.segdl-old-2", false), (".segdl", false), ("f.segdl/x", false),
+            ("f.segdl.iso", false), ("f.SEGDL", false),
+        ] {
+            let request = DownloadRequest(try SourceURL("http://127.0.0.1:1/file"), to: .file(FilePath(name)))
+            if isRefused {
+                #expect(throws: DownloadError.self, "\(name)") { try request.validate() }
+            } else {
+                try request.validate()
+            }
+        }
     }
 
     @Test("A request that a group accepts is valid, whether its file exists or not")

@@ -21,6 +21,8 @@ struct FinisherTests {
             try await subject.begin(100)
             try subject.fill(0..<60, 60..<100)
             _ = try await subject.part.checkpoint(isPause: false)
+            // So that the record can be completed. A file that was written within 10 ms is read in any case.
+            try subject.part.file.setModified(1_000_000_000)
             _ = subject.disk.take()
             var finisher = Self.finisher(subject, keepsRemoteTime: keepsRemoteTime)
             try await body(subject, &finisher)
@@ -41,13 +43,15 @@ struct FinisherTests {
     private static let rename = "rename " + WatchedPart.partName + " to file.bin"
     private static let forget = "remove " + WatchedPart.manifestName
 
-    @Test("A file is described, synced and named, its name is synced, and then the manifest goes")
+    @Test("A file is described, synced, named and dated, its name is synced, and then the manifest goes")
     func order() async throws {
         try await Self.run { subject, finisher in
             let own = try subject.part.file.status()
             let result = try await finisher.finish(length: 100, unless: Latch())
             #expect(
-                subject.disk.take() == [Self.describe, Self.syncPart, Self.rename, "sync names", Self.forget])
+                subject.disk.take() == [
+                    Self.describe, Self.syncPart, Self.rename, Self.describe, "sync names", Self.forget,
+                ])
             #expect(try subject.contents(of: subject.paths.destination) == WatchedPart.bytes(0..<100))
             #expect(!subject.exists(subject.paths.manifest) && !subject.exists(subject.paths.part))
             #expect(subject.disk.openNames.isEmpty)
@@ -61,6 +65,7 @@ struct FinisherTests {
     func record() async throws {
         try await Self.run { subject, finisher in
             subject.disk.fail("read " + WatchedPart.partName, .other)
+            let own = try subject.part.file.status()
             let result = try await finisher.finish(length: 100, unless: Latch())
             let file = try subject.disk.open(subject.paths.destination, .read)
             defer { file.close() }
@@ -68,6 +73,50 @@ struct FinisherTests {
             #expect(record.length == 100 && record.crc == result.crc && record.pieces == [result.crc])
             #expect(try record.modified == file.status().modified)
             #expect(record.resource.validator == WatchedPart.resource(100).validator && record.isSynced)
+            // Before the attribute was written the second time, which is a change, too.
+            let changed = try #require(record.changed)
+            #expect(try changed >= own.changed && changed <= file.status().changed)
+        }
+    }
+
+    @Test("A record is not completed if the file has another time by then, or another record")
+    func incompleteRecord() async throws {
+        for isReplaced in [false, true] {
+            try await Self.run { subject, finisher in
+                let path = subject.paths.part
+                let other = Array("another record".utf8)
+                subject.disk.before(Self.rename) {
+                    let file = try subject.disk.open(path, .update)
+                    defer { file.close() }
+                    if isReplaced {
+                        _ = try file.setAttribute(FinishedRecord.attribute, other)
+                    } else {
+                        try file.writeFully(WatchedPart.bytes(0..<1), at: 0)
+                    }
+                }
+                _ = try await finisher.finish(length: 100, unless: Latch())
+                let file = try subject.disk.open(subject.paths.destination, .read)
+                defer { file.close() }
+                let found = try #require(file.attribute(FinishedRecord.attribute))
+                if isReplaced {
+                    #expect(found == other)
+                } else {
+                    let record = try #require(FinishedRecord(decoding: found))
+                    #expect(try record.changed == nil && record.modified != file.status().modified)
+                }
+            }
+        }
+    }
+
+    @Test("A record that cannot be completed stays as it is, and the file is finished")
+    func uncompletedRecord() async throws {
+        try await Self.run { subject, finisher in
+            subject.disk.before(Self.rename) { subject.disk.fail(Self.describe, .other) }
+            _ = try await finisher.finish(length: 100, unless: Latch())
+            let file = try subject.disk.open(subject.paths.destination, .read)
+            defer { file.close() }
+            let record = try #require(file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) })
+            #expect(record.changed == nil && !subject.exists(subject.paths.manifest))
         }
     }
 
@@ -463,14 +512,31 @@ struct FinisherTests {
     @Test("What was set aside is deleted once the file is in place, and before the manifest")
     func setAside() async throws {
         try await Self.run { subject, finisher in
-            let aside = subject.paths.setAside
-            try subject.put("old bytes", at: aside.part)
-            try subject.put("SEGDLMAN", at: aside.manifest)
+            let manifest = try subject.contents(of: subject.paths.manifest)
+            for slot in 1...2 {
+                let aside = subject.paths.setAside(slot: slot)
+                try subject.put("old bytes", at: aside.part)
+                try Data(try #require(ManifestCodec.encoded(manifest, setAside: true))).write(
+                    to: URL(fileURLWithPath: aside.manifest))
+            }
             _ = try await finisher.finish(length: 100, unless: Latch())
             #expect(
-                subject.disk.take().suffix(3) == [
+                subject.disk.take().suffix(5) == [
+                    "remove file.bin.segdl-old-2.segdl-part", "remove file.bin.segdl-old-2.segdl",
                     "remove file.bin.segdl-old.segdl-part", "remove file.bin.segdl-old.segdl", Self.forget,
                 ])
+        }
+    }
+
+    @Test("Another download that has the name of a part set aside stays")
+    func otherDownload() async throws {
+        try await Self.run { subject, finisher in
+            let other = subject.paths.setAside(slot: 1)
+            try subject.put("mine", at: other.part)
+            try FileManager.default.copyItem(atPath: subject.paths.manifest, toPath: other.manifest)
+            _ = try await finisher.finish(length: 100, unless: Latch())
+            #expect(try subject.contents(of: other.part) == Array("mine".utf8) && subject.exists(other.manifest))
+            #expect(!subject.exists(subject.paths.manifest))
         }
     }
 }

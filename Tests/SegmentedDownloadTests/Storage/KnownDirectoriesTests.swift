@@ -221,7 +221,7 @@ struct KnownDirectoriesTests {
             _ = try await job.survey()
             #expect(memory.directories.isClear(paths.directory))
             #expect(try await job.prepare(WatchedJob.preparation(tag: "\"b\"", setsAside: true), id: 8) == nil)
-            #expect(try disk.status(of: paths.setAside.manifest) != nil)
+            #expect(try disk.status(of: paths.setAside(slot: 1).manifest) != nil)
             #expect(!memory.directories.isClear(paths.directory))
         }
     }

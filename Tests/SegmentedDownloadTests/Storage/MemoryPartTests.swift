@@ -113,7 +113,13 @@ struct MemoryPartTests {
             ) { disk, job, paths in
                 try WatchedJob.fill(job, 0..<100)
                 try await job.place(length: 100, evidence: .validator)
-                let made = disk.take()
+                // Whether the record is completed after the rename depends on the time that all this took.
+                var made = disk.take()
+                if let last = made.lastIndex(where: { $0.hasPrefix("describe") }),
+                    made[..<last].contains(where: { $0.hasPrefix("rename") })
+                {
+                    made.remove(at: last)
+                }
                 #expect(
                     made.filter { !$0.hasSuffix(" file.bin") || $0.hasPrefix("rename") }.filter {
                         !$0.hasPrefix("truncate to 100")

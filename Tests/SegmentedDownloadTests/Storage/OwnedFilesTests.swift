@@ -5,6 +5,10 @@ import Testing
 
 @testable import SegmentedDownload
 
+#if canImport(Glibc)
+    import Glibc
+#endif
+
 /// What is found of this program's among other people's files, and what of it may be deleted.
 @Suite("OwnedFiles")
 struct OwnedFilesTests {
@@ -34,7 +38,8 @@ struct OwnedFilesTests {
         defer { file.close() }
         try file.writeFully(WatchedPart.bytes(0..<10), at: 0)
         let record = FinishedRecord(
-            resource: WatchedPart.resource(length), length: length, crc: CRC32(), modified: try file.status().modified)
+            resource: WatchedPart.resource(length), length: length, crc: CRC32(of: WatchedPart.bytes(0..<10)),
+            modified: try file.status().modified)
         #expect(try file.setAttribute(FinishedRecord.attribute, record.encoded))
         return path
     }
@@ -110,6 +115,32 @@ struct OwnedFilesTests {
                 let isDeleted = try belongings.delete(.finished(path: path, length: 10))
                 #expect(isDeleted == isOurs && subject.exists(path) == !isOurs)
             }
+        }
+    }
+
+    @Test("A file that was edited and got its time back is the user's: it is not deleted")
+    func edited() async throws {
+        try await Self.run { subject, belongings in
+            let path = try Self.finish("a.bin", in: subject)
+            var times = stat()
+            _ = stat(path, &times)
+            let file = try subject.disk.open(path, .update)
+            try file.writeFully([0xFF], at: 5)
+            file.close()
+            _ = utimensat(AT_FDCWD, path, [times.st_atim, times.st_mtim], 0)
+            let isDeleted = try belongings.delete(.finished(path: path, length: 10))
+            #expect(!isDeleted && subject.exists(path))
+        }
+    }
+
+    @Test("A file that is replaced while it is read is not deleted")
+    func replacedMeanwhile() async throws {
+        try await Self.run { subject, belongings in
+            let path = try Self.finish("a.bin", in: subject)
+            try subject.put("mine", at: path + "2")
+            subject.disk.before("read a.bin") { _ = rename(path + "2", path) }
+            let isDeleted = try belongings.delete(.finished(path: path, length: 10))
+            #expect(!isDeleted && subject.exists(path))
         }
     }
 

@@ -8,17 +8,24 @@ import Testing
 @Suite("Surveying a finished file")
 struct SurveyedFileTests {
     /// A finished file of ten bytes, with a record if it is to have one.
-    private static func finished(_ subject: WatchedPart, crc: CRC32? = nil, length: Int64 = 10, isSynced: Bool = true)
-        throws
-    {
+    ///
+    /// - Parameter isProved: Whether record and times prove that the file was not changed.
+    private static func finished(
+        _ subject: WatchedPart, crc: CRC32? = nil, length: Int64 = 10, isSynced: Bool = true, isProved: Bool = false
+    ) throws {
         let file = try subject.disk.open(subject.paths.destination, .create)
         defer { file.close() }
         try file.writeFully(WatchedPart.bytes(0..<10), at: 0)
         guard let crc else { return }
+        try file.setModified(1_000_000_000)
         var record = FinishedRecord(
             resource: WatchedPart.resource(length), length: length, crc: crc, modified: try file.status().modified)
         record.isSynced = isSynced
-        #expect(try file.setAttribute(FinishedRecord.attribute, record.encoded))
+        repeat {
+            // The attribute is a change of its own, and counts if it is made within 10 ms.
+            if isProved { record.changed = try file.status().changed }
+            #expect(try file.setAttribute(FinishedRecord.attribute, record.encoded))
+        } while try isProved && !record.proves(file.status())
     }
 
     /// What is found at the destination.
@@ -31,14 +38,15 @@ struct SurveyedFileTests {
 
     private static let crc = CRC32(of: WatchedPart.bytes(0..<10))
 
-    @Test("A finished file is known by its record while it has that length, and that time or content")
+    @Test("A finished file is known by its record while it has that length, and times that prove it or that content")
     func record() async throws {
-        for (crc, length, isTouched, isKnown) in [
-            (Self.crc, 10, false, true), (Self.crc, 10, true, true), (CRC32(), 10, false, true),
-            (CRC32(), 10, true, false), (Self.crc, 11, false, false),
-        ] as [(CRC32, Int64, Bool, Bool)] {
+        for (crc, length, isProved, isTouched, isKnown) in [
+            (Self.crc, 10, true, false, true), (Self.crc, 10, true, true, true), (CRC32(), 10, true, false, true),
+            (CRC32(), 10, true, true, false), (Self.crc, 10, false, false, true), (CRC32(), 10, false, false, false),
+            (Self.crc, 11, false, false, false),
+        ] as [(CRC32, Int64, Bool, Bool, Bool)] {
             try await WatchedPart.run { subject in
-                try Self.finished(subject, crc: crc, length: length)
+                try Self.finished(subject, crc: crc, length: length, isProved: isProved)
                 if isTouched {
                     try FileManager.default.setAttributes(
                         [.modificationDate: Date(timeIntervalSince1970: 1000)], ofItemAtPath: subject.paths.destination)
@@ -51,6 +59,28 @@ struct SurveyedFileTests {
             try Self.finished(subject)
             let file = try #require(try Self.existing(subject))
             #expect(file.length == 10 && file.record == nil && file.agreesWithDigests == nil && file.modified != nil)
+        }
+    }
+
+    @Test("If nothing is compared with the record it counts if length and time fit it, and the file is not read")
+    func unread() async throws {
+        let right = try #require(ExpectedDigest(.crc32, hex: Self.crc.hex))
+        for policy in [.skip, .fail, .rename] as [DownloadOptions.ExistingFilePolicy] {
+            try await WatchedPart.run { subject in
+                try Self.finished(subject, crc: CRC32())
+                subject.disk.fail("read file.bin", .other)
+                #expect(try Self.existing(subject, policy)?.record != nil)
+                try FileManager.default.setAttributes(
+                    [.modificationDate: Date(timeIntervalSince1970: 1000)], ofItemAtPath: subject.paths.destination)
+                #expect(try Self.existing(subject, policy)?.record == nil)
+                #expect(await condition { try Self.existing(subject, .verify) } == .other)
+            }
+        }
+        // A digest decides alone.
+        try await WatchedPart.run { subject in
+            try Self.finished(subject, crc: CRC32())
+            let file = try #require(try Self.existing(subject, .verify, digests: [right]))
+            #expect(file.agreesWithDigests == true && file.record != nil)
         }
     }
 

@@ -273,18 +273,20 @@ struct SurveyorTests {
         }
     }
 
-    @Test("A file is the same with the same content if it has its identity, length and time")
+    @Test("A file is the same with the same identity, length and time, and unchanged if it has both times")
     func sameFile() {
         let status = StorageStatus(
-            kind: .file, length: 1, device: 2, inode: 3, linkCount: 1, allocated: 4, modified: 5)
-        let changes: [((inout StorageStatus) -> Void, Bool, Bool)] = [
-            ({ $0.allocated = 0 }, true, true), ({ $0.length = 0 }, true, false), ({ $0.modified = 0 }, true, false),
-            ({ $0.device = 0 }, false, false), ({ $0.inode = 0 }, false, false),
+            kind: .file, length: 1, device: 2, inode: 3, linkCount: 1, allocated: 4, modified: 5, changed: 6)
+        let changes: [((inout StorageStatus) -> Void, Bool, Bool, Bool)] = [
+            ({ $0.allocated = 0 }, true, true, true), ({ $0.length = 0 }, true, false, false),
+            ({ $0.modified = 0 }, true, false, false), ({ $0.changed = 0 }, true, true, false),
+            ({ $0.device = 0 }, false, false, false), ({ $0.inode = 0 }, false, false, false),
         ]
-        for (change, isSameFile, isSame) in changes {
+        for (change, isSameFile, isSame, isUnchanged) in changes {
             var other = status
             change(&other)
             #expect(status.isSameFile(as: other) == isSameFile && status.isSame(as: other) == isSame)
+            #expect(status.isUnchanged(since: other) == isUnchanged)
         }
     }
 }

@@ -151,6 +151,7 @@ extension FileWindow {
             kind: own.kind,
             length: min(max(data.length - self.range.lowerBound, 0), self.length),
             device: own.device, inode: own.inode, linkCount: min(own.linkCount, data.linkCount),
-            allocated: min(data.allocated, self.length), modified: data.modified, ownership: own.ownership)
+            allocated: min(data.allocated, self.length), modified: data.modified, changed: data.changed,
+            ownership: own.ownership)
     }
 }

@@ -1,0 +1,58 @@
+import SegmentedDownloadCore
+
+/// Whether a file still has the content that its record describes.
+extension FinishedRecord {
+    /// Whether a file's status is as it was recorded. This proves nothing about the content.
+    func fits(_ status: StorageStatus) -> Bool { status.length == self.length && status.modified == self.modified }
+
+    /// Whether a file's status proves that it has the content.
+    ///
+    /// An equal modification time alone proves nothing: programs set it, and some file systems store whole seconds. So the
+    /// file must not have changed at all since it got its name (`ctime`). Besides, it must have been written in an earlier unit
+    /// of the file system's clock than it was named, because a later write in that unit would leave both times as they are.
+    /// A change within one unit after the naming, by a program that restores the modification time, is not seen.
+    func proves(_ status: StorageStatus) -> Bool {
+        guard self.isSynced, self.fits(status), let changed = self.changed, changed >= 0
+        else { return false }
+        let resolution = Self.resolution(modified: self.modified, changed: changed)
+        // Adding ``changed`` to the record is itself a change.
+        let (age, overflow) = status.changed.subtractingReportingOverflow(changed)
+        return !overflow && (0...resolution).contains(age) && self.modified < changed - changed % resolution
+    }
+
+    /// Whether a file has the content. It is read if its status does not prove that.
+    func describes(_ file: any StorageFile, _ status: StorageStatus) throws(StorageError) -> Bool {
+        guard status.length == self.length else { return false }
+        if self.proves(status) { return true }
+        return try file.checksum(length: status.length) == self.crc
+    }
+
+    /// The longest unit of a file system's clock that two of its times are compatible with, in nanoseconds.
+    ///
+    /// 10 ms is the longest tick of Linux, and the unit of exFAT. A second is that of HFS+ and of ext4 with small inodes, and
+    /// two seconds that of FAT.
+    private static func resolution(modified: Int64, changed: Int64) -> Int64 {
+        let second: Int64 = 1_000_000_000
+        guard modified % second == 0, changed % second == 0 else { return second / 100 }
+        return modified % (2 * second) == 0 && changed % (2 * second) == 0 ? 2 * second : second
+    }
+}
+
+extension StorageFile {
+    /// The CRC-32 of the file's first `length` bytes.
+    fileprivate func checksum(length: Int64) throws(StorageError) -> CRC32 {
+        // 1 MiB: large enough to make the cost of a call negligible, small enough to stay in the cache.
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { buffer.deallocate() }
+        var crc = CRC32()
+        var offset: Int64 = 0
+        while offset < length {
+            let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: length - offset)))
+            let count = try self.readFully(into: piece, at: offset)
+            crc.update(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+            offset += Int64(count)
+            if count < piece.count { break }
+        }
+        return crc
+    }
+}
