@@ -1,12 +1,9 @@
+import CLinux
 import Foundation
 import SegmentedDownloadCore
 import Testing
 
 @testable import SegmentedDownload
-
-#if canImport(Glibc)
-    import Glibc
-#endif
 
 /// When a finished file need not be read.
 @Suite("What the status of a finished file proves")

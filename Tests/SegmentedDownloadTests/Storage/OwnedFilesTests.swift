@@ -1,13 +1,10 @@
+import CLinux
 import Foundation
 import SegmentedDownloadCore
 import TestSupport
 import Testing
 
 @testable import SegmentedDownload
-
-#if canImport(Glibc)
-    import Glibc
-#endif
 
 /// What is found of this program's among other people's files, and what of it may be deleted.
 @Suite("OwnedFiles")
