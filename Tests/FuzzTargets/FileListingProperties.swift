@@ -36,7 +36,7 @@ enum FileListingProperties {
                     SafeFilename(untrusted: component)?.value == component, "\(file.path.debugDescription) is not safe")
             }
             try require(file.length ?? 0 >= 0, "\(file.path) has less than nothing")
-            guard isPage, !isIndex, file.digest == nil else { continue }
+            guard isPage, !isIndex, file.digests.isEmpty else { continue }
             try require(
                 file.source.origin == source.origin && file.source.path.hasPrefix(source.path.parent),
                 "\(file.source.string) is not in the page's directory")

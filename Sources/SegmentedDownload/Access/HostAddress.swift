@@ -13,12 +13,12 @@ public struct HostAddress: Hashable, Sendable {
     public init(_ text: String) throws(DownloadError) {
         let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 3, !parts[0].isEmpty, let port = Int(parts[1]), (1...65535).contains(port) else {
-            throw DownloadError(.usage, "\"\(text.printable)\" is not HOST:PORT:ADDRESS")
+            throw DownloadError(.usage, "\"\(SourceURL.withoutSecrets(text))\" is not HOST:PORT:ADDRESS")
         }
         let bare =
             parts[2].hasPrefix("[") && parts[2].hasSuffix("]") ? String(parts[2].dropFirst().dropLast()) : parts[2]
         guard (try? SocketAddress(ipAddress: bare, port: port)) != nil else {
-            throw DownloadError(.usage, "\"\(text.printable)\" has no IP address after host and port")
+            throw DownloadError(.usage, "\"\(SourceURL.withoutSecrets(text))\" has no IP address after host and port")
         }
         self.host = parts[0].lowercased()
         self.port = port

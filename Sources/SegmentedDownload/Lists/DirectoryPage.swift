@@ -47,7 +47,8 @@ struct DirectoryPage {
             }
             guard let name = SafeFilename.fromURLPath(file.path) else { continue }
             self.drafts.append(
-                FileListing.Draft(place: .line(anchor.line), path: name.value, url: file.string, digest: digest))
+                FileListing.Draft(
+                    place: .line(anchor.line), path: name.value, url: file.string, digests: digest.map { [$0] } ?? []))
         }
         self.directoryCount = directories.count
     }

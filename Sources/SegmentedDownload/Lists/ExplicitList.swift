@@ -23,7 +23,7 @@ struct ExplicitList {
             drafts.append(
                 FileListing.Draft(
                     place: place, url: String(url),
-                    digest: try parts.dropFirst().first.map { (text) throws(ListProblem) in
+                    digests: try parts.dropFirst().map { (text) throws(ListProblem) in
                         try Self.digest(text, at: place)
                     }))
         }

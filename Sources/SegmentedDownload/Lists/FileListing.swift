@@ -19,10 +19,10 @@ package struct FileListing: Hashable, Sendable {
         /// The path below a directory: components separated by `/`, none of which is hidden or leads out of it.
         package let path: String
         package let source: SourceURL
-        /// The strongest digest that the document states.
-        package let digest: ExpectedDigest?
+        /// The digests that the document states, at most one of each algorithm, the strongest first.
+        package fileprivate(set) var digests: [ExpectedDigest]
         /// The length in bytes; `nil` if the document does not state it.
-        package let length: Int64?
+        package fileprivate(set) var length: Int64?
     }
 
     /// 64 MiB: the document is held in memory, and takes several times its size while it is parsed.
@@ -86,7 +86,8 @@ package struct FileListing: Hashable, Sendable {
                 "it is neither the page of a directory, a known answer in JSON, nor a list of checksums and names")
         }
         if let line = list.lostLine {
-            throw ListProblem(.line(line.number), "this is not a checksum and a name: \"\(line.text.printable)\"")
+            throw ListProblem(
+                .line(line.number), "this is not a checksum and a name: \"\(SourceURL.withoutSecrets(line.text))\"")
         }
         if let digest = list.entries.first(where: { $0.path?.isEmpty ?? true })?.digest {
             throw ListProblem(.element(""), "the digest \(digest.hex) has no name")
@@ -94,7 +95,7 @@ package struct FileListing: Hashable, Sendable {
         return entries.map { name, digest in
             let url = name.split(separator: "/").map { PercentEncoding.encode(String($0)) }.joined(separator: "/")
             // A colon in the first component would end a scheme.
-            return Draft(place: .element(name), path: name, url: "./" + url, digest: digest)
+            return Draft(place: .element(name), path: name, url: "./" + url, digests: [digest])
         }
     }
 }
@@ -107,7 +108,7 @@ extension FileListing {
         var path: String?
         /// Possibly relative.
         var url: String
-        var digest: ExpectedDigest?
+        var digests: [ExpectedDigest] = []
         var length: Int64?
     }
 }
@@ -129,7 +130,7 @@ extension FileListing.File {
         }
         self.place = draft.place
         self.source = source
-        self.digest = draft.digest
+        self.digests = draft.digests
         self.length = draft.length
     }
 
@@ -155,10 +156,16 @@ extension FileListing.File {
         guard self.source == other.source else {
             throw ListProblem(other.place, "another file has the path \(self.path) too, with another URL")
         }
-        guard let digest = self.digest, let second = other.digest else { return self.digest == nil ? other : self }
-        guard digest.algorithm != second.algorithm || digest == second else {
+        let digests = Set(self.digests + other.digests)
+        guard digests.count == Set(digests.map(\.algorithm)).count else {
             throw ListProblem(other.place, "two digests of \(self.path) differ")
         }
-        return digest.algorithm.length >= second.algorithm.length ? self : other
+        guard self.length == nil || other.length == nil || self.length == other.length else {
+            throw ListProblem(other.place, "two lengths of \(self.path) differ")
+        }
+        var file = self
+        file.digests = digests.strongestFirst
+        file.length = self.length ?? other.length
+        return file
     }
 }

@@ -19,7 +19,7 @@ struct PythonPackageIndex: Decodable, JSONListing.Answer {
             drafts.append(
                 FileListing.Draft(
                     place: place, path: file.filename, url: file.url,
-                    digest: try .strongest(of: file.hashes, at: place), length: file.size))
+                    digests: try .supported(file.hashes, at: place), length: file.size))
         }
         return drafts
     }
@@ -62,7 +62,7 @@ struct PipReport: Decodable, JSONListing.Answer {
             drafts.append(
                 FileListing.Draft(
                     place: place, url: item.download.url,
-                    digest: try .strongest(of: archive.hashes ?? [:], at: place)))
+                    digests: try .supported(archive.hashes ?? [:], at: place)))
         }
         return drafts
     }
@@ -108,23 +108,20 @@ struct CondaRepodata: Decodable, JSONListing.Answer {
                 drafts.append(
                     FileListing.Draft(
                         place: place, path: name, url: base + PercentEncoding.encode(name),
-                        digest: try .strongest(of: digests, at: place), length: package.size))
+                        digests: try .supported(digests, at: place), length: package.size))
             }
         }
         return drafts
     }
 }
 
-extension ExpectedDigest {
-    /// The strongest digest of those that are supported.
-    fileprivate static func strongest(
-        of digests: [String: String], at place: ListPlace
-    ) throws(ListProblem) -> ExpectedDigest? {
-        var strongest: ExpectedDigest?
-        for (name, hex) in digests {
-            guard let digest = try Self.of(name, hex, at: place) else { continue }
-            if digest.algorithm.length > strongest?.algorithm.length ?? 0 { strongest = digest }
-        }
-        return strongest
+extension [ExpectedDigest] {
+    /// The digests whose algorithms are supported, by the names of the algorithms.
+    fileprivate static func supported(
+        _ digests: [String: String], at place: ListPlace
+    ) throws(ListProblem) -> [ExpectedDigest] {
+        var supported: [ExpectedDigest] = []
+        for (name, hex) in digests { supported += try .of(name, hex, at: place) }
+        return supported.strongestFirst
     }
 }

@@ -40,7 +40,7 @@ struct ZenodoRecord: Decodable, JSONListing.Answer {
             }
             drafts.append(
                 FileListing.Draft(
-                    place: place, path: file.key, url: url, digest: try .tagged(file.checksum, at: place),
+                    place: place, path: file.key, url: url, digests: try .tagged(file.checksum, at: place),
                     length: file.size))
         }
         return drafts
@@ -75,7 +75,7 @@ extension FigshareFile: JSONListing.Element {
             drafts.append(
                 FileListing.Draft(
                     place: place, path: file.name, url: file.url,
-                    digest: try .of("md5", digests.first, at: place), length: file.size))
+                    digests: try .of("md5", digests.first, at: place), length: file.size))
         }
         return drafts
     }

@@ -28,7 +28,7 @@ extension RepositoryFile: JSONListing.Element {
             drafts.append(
                 FileListing.Draft(
                     place: place, path: file.path, url: tree.url(of: file.path),
-                    digest: try .of("sha256", file.lfs?.oid, at: place), length: file.size))
+                    digests: try .of("sha256", file.lfs?.oid, at: place), length: file.size))
         }
         return drafts
     }
@@ -84,7 +84,7 @@ struct GitHubRelease: Decodable {
             drafts.append(
                 FileListing.Draft(
                     place: place, path: directory + asset.name, url: asset.url,
-                    digest: try .tagged(asset.digest, at: place), length: asset.size))
+                    digests: try .tagged(asset.digest, at: place), length: asset.size))
         }
         return drafts
     }

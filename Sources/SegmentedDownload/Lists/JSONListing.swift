@@ -120,19 +120,21 @@ private struct Shape: Decodable {
     }
 }
 
-extension ExpectedDigest {
-    /// The digest of a text such as `sha256:9f86…` or `md5:…`; `nil` if the algorithm is not supported.
-    static func tagged(_ text: String?, at place: ListPlace) throws(ListProblem) -> ExpectedDigest? {
-        guard let text, let colon = text.firstIndex(of: ":") else { return nil }
+extension [ExpectedDigest] {
+    /// The digest of a text such as `sha256:9f86…` or `md5:…`; none if the algorithm is not supported.
+    static func tagged(_ text: String?, at place: ListPlace) throws(ListProblem) -> [ExpectedDigest] {
+        guard let text, let colon = text.firstIndex(of: ":") else { return [] }
         return try Self.of(String(text[..<colon]), String(text[text.index(after: colon)...]), at: place)
     }
 
-    /// The digest with this name of its algorithm; `nil` if the algorithm is not supported.
-    static func of(_ name: String, _ hex: String?, at place: ListPlace) throws(ListProblem) -> ExpectedDigest? {
-        guard let hex, !hex.isEmpty, let algorithm = Algorithm(rawValue: name.lowercased()) else { return nil }
+    /// The digest with this name of its algorithm; none if the algorithm is not supported.
+    static func of(_ name: String, _ hex: String?, at place: ListPlace) throws(ListProblem) -> [ExpectedDigest] {
+        guard let hex, !hex.isEmpty, let algorithm = ExpectedDigest.Algorithm(rawValue: name.lowercased()) else {
+            return []
+        }
         guard let digest = ExpectedDigest(algorithm, hex: hex) else {
             throw ListProblem(place, "\"\(hex.printable)\" is not a digest of \(algorithm.rawValue)")
         }
-        return digest
+        return [digest]
     }
 }

@@ -1,8 +1,8 @@
 public import SystemPackage
 
 extension Metalink {
-    /// A request for every file, in order. The file's sources become mirrors of each other; its length and strongest
-    /// digest are verified, or the digests of its pieces if it has no other.
+    /// A request for every file, in order. The file's sources become mirrors of each other; its length and all its
+    /// digests are verified, or the digests of its pieces if it has no other.
     ///
     /// - Parameter directory: The directory that the files' paths are relative to.
     public func requests(in directory: FilePath) -> [DownloadRequest] {
@@ -10,7 +10,7 @@ extension Metalink {
             var request = DownloadRequest(file.sources[0], to: .file(directory.appending(file.path)))
             request.mirrors = Array(file.sources.dropFirst())
             request.lengthExpected = file.length
-            request.digests = file.digest.map { [$0] } ?? []
+            request.digests = file.digests.strongestFirst
             request.pieceDigests = file.requiredPieces
             return request
         }

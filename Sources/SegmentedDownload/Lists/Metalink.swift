@@ -34,7 +34,7 @@ public struct Metalink: Hashable, Sendable {
         /// The line on which the file's element begins.
         package let line: Int
 
-        /// The strongest digest, which a request uses.
+        /// The strongest digest. A request requires all of them.
         public var digest: ExpectedDigest? { self.digests.max { $0.algorithm.length < $1.algorithm.length } }
 
         /// The digests of the pieces that a request uses: those of a file without a digest of the whole.

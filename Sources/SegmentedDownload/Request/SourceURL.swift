@@ -160,7 +160,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         guard let base = URL(string: self.string),
             let target = URL(string: location, relativeTo: base)?.absoluteURL
         else {
-            let shown = Self.withoutPassword(location)
+            let shown = Self.withoutSecrets(location)
             throw DownloadError(.protocol, "\(self.host) redirects to \"\(shown)\", which is not a valid URL")
         }
         do throws(DownloadError) {
@@ -194,15 +194,21 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func malformed(_ text: String, _ why: String) -> DownloadError {
-        DownloadError(.usage, "\"\(Self.withoutPassword(text))\" cannot be fetched: \(why)")
+        DownloadError(.usage, "\"\(Self.withoutSecrets(text))\" cannot be fetched: \(why)")
     }
 
-    /// The text after the last @. A URL that cannot be parsed may have a password anywhere before it.
-    private static func withoutPassword(_ text: String) -> String {
+    /// What can be shown of a text that may not be a URL: what is after the last @, because a password may be anywhere before
+    /// it, and before the first ? or #, because a query may be anywhere after it.
+    package static func withoutSecrets(_ text: String) -> String {
         // Unicode scalars, because an @ with a combining accent is another `Character`.
         let scalars = text.unicodeScalars
         let start = scalars.lastIndex(of: "@").map { scalars.index(after: $0) } ?? scalars.startIndex
-        return String(scalars[start...]).printable
+        guard let mark = scalars.firstIndex(where: { $0 == "?" || $0 == "#" }) else {
+            return String(scalars[start...]).printable
+        }
+        // The @ is one of the query, or the mark is one of the password.
+        guard start <= mark else { return "…" }
+        return "\(String(scalars[start..<mark]).printable)\(scalars[mark])…"
     }
 }
 

@@ -88,7 +88,7 @@ public struct SavedDownload: Hashable, Sendable {
         self.source = recorded.first?.url ?? ""
         self.mirrors = recorded.dropFirst().map(\.url)
         self.foreignSources = recorded.filter(\.isForeign).map(\.url)
-        self.sourceDescription = (try? SourceURL(self.source).description) ?? self.source.printable
+        self.sourceDescription = (try? SourceURL(self.source).description) ?? SourceURL.withoutSecrets(self.source)
         self.bytesTotal = manifest.header.completeLength
         let claims = (manifest.durable + manifest.pending).settled()
         self.ranges = claims.map(\.range).sorted { $0.lowerBound < $1.lowerBound }

@@ -199,6 +199,7 @@ package struct Finisher: Sendable {
                 "\(self.part.paths.destination.printable) changed during the download; the part file is kept",
                 remedy: .keepBothOrReplace)
         }
+        if self.replaces { try self.storage.checkReplaceable(self.part.paths.destination) }
         let own = try self.part.file.status()
         let paths = try await self.place()
         // In a directory that other users may write to, another file may have had the part's name at that moment.

@@ -1,5 +1,11 @@
 import SegmentedDownloadCore
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
 extension Storage {
     /// Renames an open file, as ``rename(_:to:replacing:)`` does with its path.
     ///
@@ -16,6 +22,13 @@ extension Storage {
             // After a link the file has both names.
             if path != target, self.names(path, own) { try self.remove(path) }
         }
+    }
+
+    /// Throws if a path names a device, a FIFO or a socket, which a rename would replace as it does a file.
+    func checkReplaceable(_ path: String) throws(StorageError) {
+        guard try self.status(of: path)?.kind == .other else { return }
+        throw StorageError(
+            call: "rename", path: path, errno: EEXIST, condition: .exists, text: "it is not a regular file")
     }
 
     /// Whether a path is known to name a file.

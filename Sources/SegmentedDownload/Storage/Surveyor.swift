@@ -56,10 +56,14 @@ package struct Surveyor: Sendable {
         if let found, policy != .overwrite {
             return Finding(survey: .existing(try self.existing(found, paths, policy)), part: nil, note: nil)
         }
-        if found?.kind == .directory {
-            throw Failure(.exists, "\(paths.destination.printable) is a directory", remedy: .nameFile)
-        }
+        // A link is replaced. A directory, a device, a FIFO and a socket are not.
+        if let found, found.kind != .file, found.kind != .link { throw Self.noFile(found, paths) }
         return try self.part(paths)
+    }
+
+    private static func noFile(_ status: StorageStatus, _ paths: DestinationPaths) -> Failure {
+        let what = status.kind == .directory ? "is a directory" : "is not a regular file"
+        return Failure(.exists, "\(paths.destination.printable) \(what)", remedy: .nameFile)
     }
 
     // MARK: A finished file
@@ -67,10 +71,7 @@ package struct Surveyor: Sendable {
     private func existing(
         _ status: StorageStatus, _ paths: DestinationPaths, _ policy: DownloadOptions.ExistingFilePolicy
     ) throws -> ExistingFile {
-        guard status.kind == .file else {
-            let what = status.kind == .directory ? "is a directory" : "is not a regular file"
-            throw Failure(.exists, "\(paths.destination.printable) \(what)", remedy: .nameFile)
-        }
+        guard status.kind == .file else { throw Self.noFile(status, paths) }
         let file = try self.storage.open(paths.destination, .read)
         defer { file.close() }
         var agrees: Bool?

@@ -1,3 +1,5 @@
+import SegmentedDownload
+
 #if canImport(Musl)
     import Musl
 #elseif canImport(Glibc)
@@ -27,6 +29,24 @@ enum SecretArguments {
             return ArgumentWord(Array(argument.utf8)).option ?? "a password in a URL"
         }
         return nil
+    }
+
+    /// The parser's message without the secrets of the arguments that it quotes.
+    static func removed(from message: String, about arguments: [String]) -> String {
+        let walk = ArgumentWalk(arguments)
+        var message = message
+        for item in walk.items {
+            let option = ArgumentWord(Array(item.word.utf8)).option
+            let text = item.value ?? item.word
+            let isSecret = option.map { Self.options.contains($0) } ?? false
+            if isSecret || text.contains("//") {
+                message.replace("'\(text)'", with: isSecret ? "'…'" : "'\(SourceURL.withoutSecrets(text))'")
+            }
+        }
+        for text in walk.rest where text.contains("//") {
+            message.replace("'\(text)'", with: "'\(SourceURL.withoutSecrets(text))'")
+        }
+        return message
     }
 
     /// Overwrites the secrets in the memory that the system shows. Call it after the arguments are read.

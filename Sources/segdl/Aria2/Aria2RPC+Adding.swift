@@ -39,7 +39,7 @@ extension Aria2RPC {
         let descriptions = try Metalink([UInt8](data)).files.map { file in
             var values = options.values
             values["out"] = .one(file.path)
-            if let digest = file.digest { values["checksum"] = .one(digest.description) }
+            if !file.digests.isEmpty { values["checksum"] = .several(file.digests.strongestFirst.map(\.description)) }
             return Submission.Description(
                 url: file.sources[0].string, mirrors: file.sources.dropFirst().map(\.string), options: values,
                 length: file.length, pieceDigests: file.requiredPieces)

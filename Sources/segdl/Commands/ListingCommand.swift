@@ -61,7 +61,7 @@ extension ListingCommand {
         remarks += try await self.input.readListings(fetch) { entry, sources, list throws(ListProblem) in
             requests.append(try self.request(entry, sources, of: list, fetch))
         }
-        if self.destination.writesStandardOutput, StandardDescriptors.isOutputClosed.isRaised {
+        if self.destination.writesStandardOutput, StandardDescriptors.isOutputClosed {
             throw DownloadError(.file, "standard output is closed, and -o - would write to it")
         }
         if self.destination.writesStandardOutput, requests.count > 1 {

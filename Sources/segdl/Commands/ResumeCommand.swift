@@ -52,6 +52,9 @@ struct ResumeCommand: FetchingCommand {
                     : "there is no path. Give paths, or --all for every download in the directory")
         }
         if count != 1, self.url != nil { throw ValidationError("--url needs exactly one path") }
+        if self.paths.contains(where: { $0.contains("://") }) {
+            throw ValidationError("a URL is no path: give the path of the file, and another URL of it with --url")
+        }
         if self.all, !self.labels.mirror.isEmpty { throw ValidationError("--mirror excludes --all") }
     }
 

@@ -91,7 +91,7 @@ struct SegdlCommand: AsyncParsableCommand {
         } catch let refusal as CompatibilityOptions.Refusal {
             return Self.refuse("\(refusal.word) is no option here", hint: refusal.hint)
         } catch {
-            guard self.exitCode(for: error).isSuccess else { return Self.refuse(error) }
+            guard self.exitCode(for: error).isSuccess else { return Self.refuse(error, about: arguments) }
             return Self.print(self.fullMessage(for: error))
         }
     }
@@ -131,7 +131,7 @@ struct SegdlCommand: AsyncParsableCommand {
             _ = try command.parse(setting.arguments + (isDaemon ? [] : ["http://localhost/"]))
             return nil
         } catch {
-            let words = OptionSuggestion.kept(in: Self.words(command.message(for: error)))
+            let words = Self.words(of: command.message(for: error), about: setting.arguments)
             return ConfigurationFile.Problem(message: "\(setting.place): \(words)")
         }
     }
@@ -151,17 +151,14 @@ struct SegdlCommand: AsyncParsableCommand {
         return .ok
     }
 
-    /// The parser's words in one line.
-    static func words(of error: any Error) -> String {
-        OptionSuggestion.kept(in: self.words(self.message(for: error)))
+    /// The parser's words about some arguments, in one line and without their secrets.
+    private static func words(of message: String, about arguments: [String]) -> String {
+        let words = SecretArguments.removed(from: message, about: arguments)
+        return OptionSuggestion.kept(in: words.split(whereSeparator: \.isNewline).joined(separator: " "))
     }
 
-    private static func words(_ message: String) -> String {
-        message.split(whereSeparator: \.isNewline).joined(separator: " ")
-    }
-
-    private static func refuse(_ error: any Error) -> ExitCode {
-        Self.refuse(Self.words(of: error), hint: "Try segdl --help")
+    private static func refuse(_ error: any Error, about arguments: [String]) -> ExitCode {
+        Self.refuse(Self.words(of: self.message(for: error), about: arguments), hint: "Try segdl --help")
     }
 
     private static func refuse(_ words: String, hint: String, code: ExitCode = .usage) -> ExitCode {

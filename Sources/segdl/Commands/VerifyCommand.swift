@@ -71,7 +71,7 @@ struct VerifyCommand: FetchingCommand {
             let listed = try await self.listed(at: path, fetch)
             if sources.isEmpty { sources = listed?.sources ?? [] }
             var digests = try await fetch.digests(of: path)
-            if let digest = listed?.digest, !digests.contains(digest) { digests.append(digest) }
+            digests += (listed?.digests ?? []).filter { !digests.contains($0) }
             let check = try await FileCheck(
                 of: FilePath(path), digests: digests, length: listed?.length, pieces: listed?.pieces)
             if self.output.json {

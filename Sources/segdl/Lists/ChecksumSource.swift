@@ -11,7 +11,7 @@ struct ChecksumSource {
     /// 1 MiB: ten thousand files.
     private static let lengthMax = 1 << 20
 
-    /// Adds the digest from the lists to each request.
+    /// Adds the digests from the lists to each request.
     ///
     /// - Throws: ``DownloadError`` if a list cannot be read; `usage` if no list has one of the files.
     func complete(_ requests: inout [DownloadRequest], _ configuration: DownloadConfiguration) async throws {
@@ -34,9 +34,9 @@ struct ChecksumSource {
         var found: [ExpectedDigest] = []
         for list in lists {
             for name in names {
-                guard let digest = try list.digest(of: FilePath(name)) else { continue }
-                found.append(digest)
-                break
+                let digests = try list.digests(of: FilePath(name))
+                found += digests
+                if !digests.isEmpty { break }
             }
         }
         guard !found.isEmpty else {

@@ -146,7 +146,8 @@ struct InputList {
         let texts = parts.map { String(decoding: $0.trimmed, as: UTF8.self) }
         guard texts.count == 2, !texts[0].isEmpty else {
             throw ListProblem(
-                place, "\"\(texts[0].shown)\" is indented but is not key=value. A URL must not be indented")
+                place,
+                "\"\(texts[0].shownWithoutSecrets)\" is indented but is not key=value. A URL must not be indented")
         }
         return Option(place: place, key: texts[0], value: texts[1])
     }

@@ -16,10 +16,11 @@ enum ListKey {
     /// Why a key is not an option of a file, and what to write instead.
     static func refusal(of word: String) -> String {
         let hint = Self.hints[word] ?? Self.families.first { word.hasPrefix($0.prefix) }?.hint
-        if let hint { return "\(word.shown) is not an option of a file: \(hint)" }
+        let shown = word.shownWithoutSecrets
+        if let hint { return "\(shown) is not an option of a file: \(hint)" }
         // An indented URL with a query looks like an option.
-        if word.contains("://") { return "\"\(word.shown)\" is indented. A URL must not be indented" }
-        return "\"\(word.shown)\" is not an option of a file; the options are: "
+        if word.contains("://") { return "\"\(shown)\" is indented. A URL must not be indented" }
+        return "\"\(shown)\" is not an option of a file; the options are: "
             + FileOption.all.flatMap(\.names).sorted().joined(separator: ", ")
     }
 

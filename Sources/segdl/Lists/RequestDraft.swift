@@ -105,7 +105,7 @@ struct RequestDraft {
             throw ListProblem(option.place, ListKey.refusal(of: option.key))
         }
         guard let edit else {
-            let shown = definition.isSecret(value) ? "" : ", not \"\(value.shown)\""
+            let shown = definition.mayBeSecret ? "" : ", not \"\(value.shownWithoutSecrets)\""
             throw ListProblem(option.place, "\(option.key) must be \(definition.expectation(insteadOf: value))\(shown)")
         }
         if definition.name == "output" {

@@ -33,7 +33,7 @@ struct StreamDestinations {
         let facts: FileFacts
         switch kind {
         case .open(let descriptor):
-            guard let found = FileFacts(descriptor: descriptor) else {
+            guard StandardDescriptors.isInherited(descriptor), let found = FileFacts(descriptor: descriptor) else {
                 throw DownloadError(.file, "\(path.string.shown): descriptor \(descriptor) is not open")
             }
             facts = found

@@ -178,9 +178,8 @@ struct InputOptions: ParsableArguments {
             let place = ListPlace.line(file.line)
             // The same options as in a plain list.
             var options = [InputList.Option(place: place, key: "out", value: file.path)]
-            if let digest = file.digest {
-                options.append(
-                    InputList.Option(place: place, key: "checksum", value: digest.description))
+            options += file.digests.strongestFirst.map {
+                InputList.Option(place: place, key: "checksum", value: $0.description)
             }
             let entry = InputList.Entry(
                 place: place, urls: file.sources.map(\.string), options: options, length: file.length,
@@ -215,8 +214,8 @@ extension InputList.Entry {
     /// The same options as in a plain list.
     fileprivate init(_ file: FileListing.File) {
         var options = [InputList.Option(place: file.place, key: "out", value: file.path)]
-        if let digest = file.digest {
-            options.append(InputList.Option(place: file.place, key: "checksum", value: digest.description))
+        options += file.digests.map {
+            InputList.Option(place: file.place, key: "checksum", value: $0.description)
         }
         self.init(place: file.place, urls: [file.source.string], options: options, length: file.length)
     }

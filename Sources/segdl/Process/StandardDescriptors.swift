@@ -8,15 +8,25 @@ import SegmentedDownload
 
 /// Standard input, output and error.
 enum StandardDescriptors {
-    /// Raised if segdl was started with standard output closed. Output is then lost.
-    static let isOutputClosed = Latch()
+    /// Raised for those of the standard descriptors with which segdl was started closed. What is written to them is lost.
+    private static let closed = [Latch(), Latch(), Latch()]
+
+    /// Whether segdl was started with standard output closed.
+    static var isOutputClosed: Bool { Self.closed[Int(STDOUT_FILENO)].isRaised }
+
+    /// Whether segdl was started with a descriptor. Those that segdl opens itself are closed in other programs.
+    static func isInherited(_ descriptor: CInt) -> Bool {
+        let flags = fcntl(descriptor, F_GETFD)
+        guard flags != -1, flags & FD_CLOEXEC == 0 else { return false }
+        return !Self.closed.indices.contains(Int(descriptor)) || !Self.closed[Int(descriptor)].isRaised
+    }
 
     /// Opens the null device for closed standard descriptors.
     ///
     /// Otherwise the next open file would get their numbers, and progress would be written into a download.
     static func open() {
-        if fcntl(STDOUT_FILENO, F_GETFD) == -1 { Self.isOutputClosed.raise() }
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
+            Self.closed[Int(descriptor)].raise()
             // The lowest free number is this one.
             _ = SystemCalls.openFile("/dev/null", O_RDWR)
         }

@@ -67,7 +67,7 @@ struct EntrySelector: Sendable {
     }
 
     static func unknown(_ text: String) -> DownloadError {
-        DownloadError(.usage, "there is no download \(text.shown)", hint: "To see all: segdl list")
+        DownloadError(.usage, "there is no download \(text.shownWithoutSecrets)", hint: "To see all: segdl list")
     }
 
     /// The path of an entry's file. While the response has not named it, its name is the one that it probably gets.
@@ -103,6 +103,7 @@ struct EntrySelector: Sendable {
     ) throws(DownloadError) -> Element? {
         guard found.count > 1 else { return found.first }
         let names = found.prefix(4).map(id).joined(separator: ", ") + (found.count > 4 ? ", …" : "")
-        throw DownloadError(.usage, "\(text.shown) means \(found.count) downloads: \(names)", hint: "Give one ID")
+        throw DownloadError(
+            .usage, "\(text.shownWithoutSecrets) means \(found.count) downloads: \(names)", hint: "Give one ID")
     }
 }

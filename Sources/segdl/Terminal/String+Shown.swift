@@ -1,8 +1,12 @@
+import SegmentedDownload
 import SegmentedDownloadCore
 
 extension String {
     /// The whole text, safe for a terminal: invisible characters and those that move the cursor are escaped (`\u{1B}`).
     var shown: String { self.printable(limit: .max) }
+
+    /// The text, safe for a terminal, in a place where a user may have written a URL: see ``SourceURL/withoutSecrets(_:)``.
+    var shownWithoutSecrets: String { self.contains("//") ? SourceURL.withoutSecrets(self) : self.shown }
 
     /// The text, quoted as one word of a shell command.
     var shellWord: String {

@@ -150,7 +150,9 @@ struct ArgumentPipelineTests {
     @Test("A subcommand after --no-config has the settings of the environment that apply to it")
     func commandAfterNoConfig() throws {
         let environment = ["SEGDL_LIMIT_RATE": "1M", "SEGDL_INPUT_FILE": "l"]
-        for typed in [["--no-config", "resume", "f"], ["resume", "--no-config", "f"], ["resume", "f", "--no-config"]] {
+        for typed in [
+            ["--no-config", "resume", "f"], ["resume", "--no-config", "f"], ["resume", "f", "--no-config"],
+        ] {
             let arguments = try ArgumentPipeline(typed, environment: environment).arguments
             #expect(arguments == ["resume", "--limit-rate=1M", "f"], "\(typed)")
         }

@@ -246,6 +246,37 @@ struct AccessTests {
         }
     }
 
+    @Test(
+        "The parser's message about a command line does not quote its secrets",
+        arguments: [
+            (["-H", "A; secret"], "The value 'A; secret' is invalid", "The value '…' is invalid"),
+            (["-HA; secret"], "The value 'A; secret' is invalid", "The value '…' is invalid"),
+            (["--user=a"], "The value 'a' is a value", "The value '…' is a value"),
+            (["-r", "http://u:p@h/?q"], "The value 'http://u:p@h/?q' is", "The value 'h/?…' is"),
+            (["list", "http://u:p@h"], "Unexpected argument 'http://u:p@h'", "Unexpected argument 'h'"),
+            (["list", "--", "http://h?q"], "Unexpected argument 'http://h?q'", "Unexpected argument 'http://h?…'"),
+            (["list", "a?b@c"], "Unexpected argument 'a?b@c'", "Unexpected argument 'a?b@c'"),
+        ])
+    func unquoted(arguments: [String], message: String, shown: String) {
+        #expect(SecretArguments.removed(from: message, about: arguments) == shown)
+    }
+
+    @Test(
+        "A command line that is refused is shown without its secrets",
+        arguments: [
+            ["http://u:secret@127.0.0.1:99999/f?secret"], ["list", "http://u:secret@h/f?secret"],
+            ["resume", "http://u:secret@h/f?secret"], ["http://h/", "--mirror", "http://u:secret@h:0/?secret"],
+            ["http://h/", "--resolve", "http://u:secret@h/f?secret"], ["http://h/", "-H", "X; secret"],
+            ["http://h/", "--limit-rate", "http://u:secret@h/f?secret"], ["-i", "http://u:secret@h:0/f?secret"],
+        ])
+    func refused(arguments: [String]) async throws {
+        try await withCommand { command in
+            let outcome = try await command.run(arguments)
+            #expect(outcome.status == 2 && !outcome.errors.isEmpty)
+            #expect(!(outcome.errors + outcome.output).contains("secret"), "\(outcome)")
+        }
+    }
+
     @Test("The secret bytes of an argument are found, in any encoding")
     func hidden() {
         let hidden = { (text: String, isValue: Bool) in

@@ -100,6 +100,30 @@ struct StreamDestinationTests {
         }
     }
 
+    @Test(
+        "A descriptor that was closed when segdl started is not open, also if segdl has one with its number",
+        arguments: ["/dev/stderr 2>&-", "/dev/fd/0 <&-", "/dev/fd/1 >&-", "/dev/stdout >&-", "/dev/fd/5 5>&-"])
+    func closed(redirection: String) async throws {
+        let parts = redirection.split(separator: " ").map(String.init)
+        try await withOptionScene { origin, command in
+            let outcome = try await command.run(
+                ["-q", "-o", parts[0], origin.url("/1M/f.bin")], shell: #""$0" "$@" \#(parts[1])"#)
+            #expect(outcome.status == 3 && outcome.output.isEmpty, "\(outcome)")
+            #expect(try command.names == [])
+        }
+    }
+
+    @Test("A FIFO is not replaced by the file of several tasks, which cannot be a stream")
+    func notReplaced() async throws {
+        try await withOptionScene { origin, command in
+            let options = ["-q", "--one-file", "--shard", "1/1", "--if-exists", "overwrite", "-o", "pipe"]
+            let outcome = try await command.run(
+                options + [origin.url("/1M/f.bin")],
+                shell: #"mkfifo pipe; "$0" "$@"; status=$?; [[ -p pipe ]] && exit $status"#)
+            #expect(outcome.status == 12, "\(outcome)")
+        }
+    }
+
     @Test("What cannot be a stream is an error: a closed descriptor, one FIFO for two files, a full device")
     func errors() async throws {
         try await withOptionScene { origin, command in

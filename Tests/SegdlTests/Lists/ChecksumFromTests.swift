@@ -31,6 +31,23 @@ struct ChecksumFromTests {
         }
     }
 
+    @Test(
+        "A file must have all digests that the list has of it, whichever is wrong", arguments: ["sha1", "sha256", nil])
+    func severalDigests(wrong: String?) async throws {
+        try await Nginx.run { nginx in
+            try await withCommand { command in
+                try nginx.serve(Self.content)
+                let lines = [("sha1", Self.sha1), ("sha256", Self.sha256)].map { name, hex in
+                    "\(name == wrong ? String(repeating: "0", count: hex.utf8.count) : hex)  file.bin\n"
+                }
+                try Data(lines.joined().utf8).write(to: URL(fileURLWithPath: command.path("SUMS")))
+                let outcome = try await command.run("-q", "--checksum-from", "SUMS", nginx.url())
+                #expect(outcome.status == (wrong == nil ? 0 : 9), "\(outcome)")
+                #expect(command.exists("file.bin") == (wrong == nil))
+            }
+        }
+    }
+
     @Test("A missing or malformed list is reported, and nothing is fetched")
     func noList() async throws {
         try await Nginx.run { nginx in

@@ -52,6 +52,15 @@ struct InputListTests {
         #expect(problem?.place == .line(line))
     }
 
+    @Test(
+        "An indented URL is reported without its secrets",
+        arguments: ["http://u:secret@h/f?secret", "http://h/f?secret", "//u:secret@h/f#secret"])
+    func indented(url: String) {
+        let problem = #expect(throws: ListProblem.self) { try Self.read("http://a/b\n \(url)\n".utf8) }
+        #expect(problem?.message.contains("A URL must not be indented") == true)
+        #expect(problem?.message.contains("secret") == false, "\(String(describing: problem))")
+    }
+
     @Test("Bytes that are not UTF-8 are reported with their line")
     func notText() {
         let problem = #expect(throws: ListProblem.self) { try Self.read(Array("http://a/b\n".utf8) + [0x61, 0xFF]) }

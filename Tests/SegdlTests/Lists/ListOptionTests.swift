@@ -77,6 +77,17 @@ struct ListOptionTests {
     }
 
     @Test(
+        "A URL in the place of an option or of its value is reported without its secrets",
+        arguments: [
+            "http://u:secret@h/f?t=1", "http://h/f?secret=1", "http-proxy://u:secret@h/=1",
+            "segments=http://u:secret@h/f?secret", "checksum=http://h/f?secret", "header=//u:secret@h/",
+        ])
+    func secrets(option: String) {
+        let problem = #expect(throws: ListProblem.self) { try Self.draft(option) }
+        #expect(problem?.message.contains("secret") == false, "\(String(describing: problem))")
+    }
+
+    @Test(
         "An unknown key is reported, with the equivalent if there is one",
         arguments: [
             ("foo=1", "\"foo\" is not an option"), ("seed-time=0", "BitTorrent"), ("max-tries=3", "retry=N"),

@@ -68,6 +68,17 @@ struct MetalinkCommandTests {
         }
     }
 
+    @Test("A wrong digest fails beside a right one that is stronger")
+    func oneWrongDigest() async throws {
+        let wrong = "<hash type=\"md5\">\(String(repeating: "0", count: 32))</hash>"
+        try await ListCommandTests.run {
+            Self.metalink("sub/a.bin", Self.facts + wrong, urls: $0.url("/1M/a.bin"))
+        } _: { command, _ in
+            let outcome = try await command.run("-i", "list")
+            #expect(outcome.status == 9 && !command.exists("sub/a.bin"), "\(outcome)")
+        }
+    }
+
     /// Digests of the pieces of 1 MiB of an origin, the last one wrong if it is to be.
     private static func pieces(isRight: Bool) -> String {
         let bytes = OriginContent(seed: 1).bytes(0..<1 << 20)

@@ -369,7 +369,9 @@ import Testing
         #expect(stored.source.string == "http://host/other")
         // One that has never run has no file.
         let waiting = try Self.changed(try Self.record(2).request) { $0.ifExists = policy }
-        var (record, new) = (try Self.record(2), try Self.changed(waiting) { $0.source = try SourceURL("http://host/o") })
+        var (record, new) = (
+            try Self.record(2), try Self.changed(waiting) { $0.source = try SourceURL("http://host/o") }
+        )
         record.request = waiting
         var held = Machine([record], limit: 1, isHeld: true)
         #expect(held.handle(.change(Self.id(2), from: waiting, to: new)) == [.store(.request(Self.id(2), new))])

@@ -63,5 +63,10 @@ struct ProxyPolicyTests {
         for text in ["", "a:80", "a::127.0.0.1", ":80:127.0.0.1", "a:80:b", "a:0:127.0.0.1"] {
             #expect(throws: DownloadError.self, "\(text)") { try HostAddress(text) }
         }
+        // A URL in its place.
+        for text in ["http://u:secret@h/f?secret", "http:80:u:secret@h/f?secret"] {
+            let error = #expect(throws: DownloadError.self) { try HostAddress(text) }
+            #expect(error?.description.contains("secret") == false)
+        }
     }
 }

@@ -8,7 +8,7 @@ struct ChecksumListTests {
     private static let sha256 = String(repeating: "b2", count: 32)
     private static let md5 = String(repeating: "c3", count: 16)
 
-    @Test("The strongest digest of a name counts, in GNU's format and in BSD's")
+    @Test("All digests of a path count, the strongest first, in GNU's format and in BSD's")
     func names() throws {
         let list = ChecksumList(
             """
@@ -16,16 +16,25 @@ struct ChecksumListTests {
             Hash: SHA256
 
             \(Self.md5)  a.iso
-            \(Self.sha256) *./dir/a.iso\r
+            \(Self.sha256) *./a.iso\r
+            SHA1 (dir/a.iso) = \(Self.sha1)
             SHA1 (b (1).iso) = \(Self.sha1)
             SHA2-256 (c.iso)= \(Self.sha256)
             \\\(Self.sha1)  odd\\\\name
             iQIzBAEBCAAdFiEE=abcdef
             """)
         #expect(try list.digest(of: "a.iso") == ExpectedDigest(.sha256, hex: Self.sha256))
+        for path: FilePath in ["a.iso", "x/a.iso"] {
+            let digests = try list.digests(of: path).map(\.description)
+            #expect(digests == ["sha256=\(Self.sha256)", "md5=\(Self.md5)"])
+        }
+        #expect(try list.digests(of: "dir/a.iso").map(\.algorithm) == [.sha1])
         #expect(try list.digest(of: "b (1).iso") == ExpectedDigest(.sha1, hex: Self.sha1))
         #expect(try list.digest(of: "c.iso") == ExpectedDigest(.sha256, hex: Self.sha256))
-        for name: FilePath in ["", "iso", "x"] { #expect(try list.digest(of: name) == nil) }
+        for name: FilePath in ["", "iso", "x"] {
+            #expect(try list.digest(of: name) == nil)
+            #expect(try list.digests(of: name).isEmpty)
+        }
         #expect(try list.digest(of: "odd\\name") == ExpectedDigest(.sha1, hex: Self.sha1))
     }
 
@@ -87,5 +96,12 @@ struct ChecksumListTests {
         let twice = ChecksumList("\(Self.sha256)  a/f\n\(String(Self.sha256.reversed()))  b/f\n")
         #expect(throws: DownloadError.self) { try twice.digest(of: "f") }
         #expect(try twice.digest(of: "b/f")?.hex == String(Self.sha256.reversed()))
+        // Digests of two files are not those of one, and a file does not have two of one algorithm.
+        let two = ChecksumList("\(Self.sha256)  a/f\n\(Self.md5)  b/f\n")
+        #expect(throws: DownloadError.self) { try two.digests(of: "f") }
+        let weak = ChecksumList("\(Self.sha256)  f\n\(Self.md5)  f\n\(String(Self.md5.reversed()))  f\n")
+        #expect(throws: DownloadError.self) { try weak.digest(of: "f") }
+        let equal = ChecksumList("\(Self.sha256)  a/f\n\(Self.sha256)  b/f\n")
+        #expect(try equal.digests(of: "f").map(\.hex) == [Self.sha256])
     }
 }

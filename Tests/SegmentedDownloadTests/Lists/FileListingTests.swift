@@ -6,11 +6,11 @@ import Testing
 /// The files that pages, answers of APIs and lists of checksums name.
 @Suite("Listings")
 struct FileListingTests {
-    /// The files of a document, each as `path URL digest length`.
+    /// The files of a document, each as `path URL digest… length`.
     static func read(_ text: String, from source: String? = "http://a/pub/dir/") throws -> [String] {
         try FileListing(Array(text.utf8), from: source.map { try SourceURL($0) }).files.map { file in
-            [file.path, file.source.string, file.digest?.description, file.length.map { "\($0)" }]
-                .compactMap { $0 }.joined(separator: " ")
+            ([file.path, file.source.string] + file.digests.map(\.description) + (file.length.map { ["\($0)"] } ?? []))
+                .joined(separator: " ")
         }
     }
 
@@ -88,11 +88,13 @@ struct FileListingTests {
             let problem = try Self.problem("# list\n" + good + line)
             #expect(problem?.place == .line(3) && problem?.message.contains(line) == true, "\(line)")
         }
+        let url = try Self.problem(good + "http://u:secret@b/f?secret")
+        #expect(url?.message.contains("secret") == false && url?.message.contains("b/f?…") == true)
         #expect(try Self.problem(good + Self.md5)?.message == "the digest \(Self.md5) has no name")
         #expect(try Self.read("# list\n\n" + good + "SHA384 (a) = 00\nSIZE (a) = 5\n").count == 1)
     }
 
-    @Test("A list of checksums names files beside it, and the strongest digest of a file counts")
+    @Test("A list of checksums names files beside it, and all digests of a file count")
     func checksums() throws {
         let list = """
             \(Self.sha256)  ab:c.bin
@@ -102,7 +104,7 @@ struct FileListingTests {
         #expect(
             try Self.read(list) == [
                 "ab:c.bin http://a/pub/dir/ab%3Ac.bin sha256=\(Self.sha256)",
-                "sub/c d.bin http://a/pub/dir/sub/c%20d.bin sha256=\(Self.sha256)",
+                "sub/c d.bin http://a/pub/dir/sub/c%20d.bin sha256=\(Self.sha256) md5=\(Self.md5)",
             ])
         let other = String(repeating: "0c", count: 32)
         #expect(try Self.problem("\(Self.sha256)  a\n\(other)  a")?.message.contains("differ") == true)
@@ -165,6 +167,24 @@ struct FileListingTests {
         ])
     func malformed(answer: String, place: String) throws {
         #expect(try Self.problem(answer)?.place == .element(place), "\(answer)")
+    }
+
+    @Test("All digests of a package count, and two statements of one file that differ are an error")
+    func severalDigests() throws {
+        let index =
+            #"{"meta":{},"name":"","files":[{"filename":"a","url":"b","hashes":{"md5":"\#(Self.md5)","sha256":"\#(Self.sha256)"}}]}"#
+        #expect(try Self.read(index) == ["a http://a/pub/dir/b sha256=\(Self.sha256) md5=\(Self.md5)"])
+        let channel =
+            #"{"info":{},"packages":{"a":{"md5":"\#(Self.md5)","sha256":"\#(Self.sha256)","size":3}}}"#
+        #expect(try Self.read(channel) == ["a http://a/pub/dir/a sha256=\(Self.sha256) md5=\(Self.md5) 3"])
+        let file = { (size: Int, hash: String) in #"{"filename":"a","url":"b","hashes":{\#(hash)},"size":\#(size)}"# }
+        let answer = { (first: String, second: String) in #"{"meta":{},"name":"","files":[\#(first),\#(second)]}"# }
+        let (md5, sha256) = (#""md5":"\#(Self.md5)""#, #""sha256":"\#(Self.sha256)""#)
+        #expect(
+            try Self.read(answer(file(3, md5), file(3, sha256)))
+                == ["a http://a/pub/dir/b sha256=\(Self.sha256) md5=\(Self.md5) 3"])
+        let problem = try Self.problem(answer(file(3, md5), file(4, sha256)))
+        #expect(problem?.message == "two lengths of a differ" && problem?.place == .element(".files[1]"))
     }
 
     @Test("An algorithm that is not supported leaves the file without a digest")

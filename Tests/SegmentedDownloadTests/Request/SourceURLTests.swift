@@ -14,6 +14,31 @@ struct SourceURLTests {
     }
 
     @Test(
+        "A text that is not a URL is shown without what may be its password or its query",
+        arguments: [
+            ("http://u:secret@h:99999/f?t=secret", "h:99999/f?…"), ("http://h/%ff#secret", "http://h/%ff#…"),
+            ("%zz/f?t=secret#x", "%zz/f?…"), ("http://h /f?mail=a@b&t=secret", "…"), ("http://u:se?cret@h /", "…"),
+            ("http://u:secret@h@g /f", "g /f"), ("h:80:127.0.0.1", "h:80:127.0.0.1"), ("a@b", "b"), ("@?", "?…"),
+            ("", ""), ("?", "?…"), ("a\u{1B}", "a\\u{1B}"),
+        ])
+    func withoutSecrets(text: String, shown: String) {
+        #expect(SourceURL.withoutSecrets(text) == shown)
+    }
+
+    @Test(
+        "Neither a malformed URL nor a redirect to one is reported with its secrets",
+        arguments: [
+            "http://u:secret@h:99999/f?secret", "http://[::1/f?secret", "http://u:secret@%zz/f?secret",
+            "http://h/%ff?secret", "http://u:secret@0x7f.1/f#secret", "http://h/f\u{1}?secret",
+        ])
+    func secrets(text: String) throws {
+        let malformed = #expect(throws: DownloadError.self) { try SourceURL(text) }
+        let base = try SourceURL("http://base/")
+        let redirect = #expect(throws: DownloadError.self) { try base.resolve(location: text) }
+        for error in [malformed, redirect] { #expect(error?.description.contains("secret") == false) }
+    }
+
+    @Test(
         "A user name or password that is not UTF-8 is refused, not dropped",
         arguments: ["http://u%bb@host/", "http://u:%ff@host/", "http://%c0%af:p@host/"])
     func credentials(text: String) {

@@ -5,6 +5,10 @@ import Testing
 
 @testable import SegmentedDownload
 
+#if canImport(Glibc)
+    import Glibc
+#endif
+
 /// Checks of a destination before a byte is fetched.
 @Suite("Destinations before a byte is fetched")
 struct DestinationSurveyTests {
@@ -31,6 +35,29 @@ struct DestinationSurveyTests {
             #expect {
                 try Surveyor(storage: POSIXStorage()).survey(paths, policy: policy)
             } throws: { ($0 as? Failure)?.code == .exists }
+        }
+    }
+
+    @Test(
+        "A FIFO is not replaced, and a link is",
+        arguments: [DownloadOptions.ExistingFilePolicy.overwrite, .update, .verify, .skip])
+    func pipe(policy: DownloadOptions.ExistingFilePolicy) async throws {
+        try await withTemporaryDirectory { folder in
+            let paths = DestinationPaths(path: folder + "/name")
+            try #require(mkfifo(paths.destination, 0o600) == 0)
+            #expect {
+                try Surveyor(storage: POSIXStorage()).survey(paths, policy: policy)
+            } throws: { ($0 as? Failure)?.code == .exists }
+            // It may also get there during the download.
+            #expect { try POSIXStorage().checkReplaceable(paths.destination) } throws: {
+                ($0 as? StorageError)?.condition == .exists
+            }
+            try FileManager.default.removeItem(atPath: paths.destination)
+            try POSIXStorage().checkReplaceable(paths.destination)
+            try FileManager.default.createSymbolicLink(atPath: paths.destination, withDestinationPath: "none")
+            try POSIXStorage().checkReplaceable(paths.destination)
+            let found = try? Surveyor(storage: POSIXStorage()).survey(paths, policy: policy)
+            #expect((found?.survey == .nothing) == (policy == .overwrite))
         }
     }
 

@@ -18,11 +18,10 @@ func fetch(_ url: String, mirrors: [String], sha256: String, to path: FilePath) 
 func fetch(_ url: String, listedAt list: String, to path: FilePath) async throws -> DownloadResult {
     try await withDownloadClient { client in
         let checksums = ChecksumList(try await client.text(of: DownloadRequest(try SourceURL(list))))
-        guard let digest = try checksums.digest(of: path) else {
-            throw DownloadError(.usage, "\(list) does not name \(path)")
-        }
+        let digests = try checksums.digests(of: path)
+        guard !digests.isEmpty else { throw DownloadError(.usage, "\(list) does not name \(path)") }
         var request = DownloadRequest(try SourceURL(url), to: .file(path))
-        request.digests = [digest]
+        request.digests = digests
         return try await client.download(request)
     }
 }

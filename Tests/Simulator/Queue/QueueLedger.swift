@@ -19,7 +19,10 @@ final class QueueLedger: @unchecked Sendable {
     }
 
     struct Expectation {
-        let file: Int
+        /// The file of its URL: the present one and, while a change may or may not have taken effect, the new one.
+        var files: Set<Int>
+        /// The files of earlier URLs.
+        var filesBefore: Set<Int> = []
         let path: String
         /// The entries that one command added: all of them are there, or none.
         let batch: Int
@@ -50,7 +53,7 @@ final class QueueLedger: @unchecked Sendable {
     func expect(_ files: [(id: QueueEntry.ID, file: Int, path: String)]) {
         self.batchNext += 1
         for (id, file, path) in files {
-            self.expectations[id] = Expectation(file: file, path: path, batch: self.batchNext)
+            self.expectations[id] = Expectation(files: [file], path: path, batch: self.batchNext)
         }
     }
 
@@ -67,6 +70,27 @@ final class QueueLedger: @unchecked Sendable {
     func answer(_ id: QueueEntry.ID, _ places: Set<Place>, deletes: Bool? = nil) {
         self.expectations[id]?.places = places
         if let deletes { self.expectations[id]?.deletes = deletes }
+    }
+
+    /// Notes that a command was sent that changes the URL of an entry.
+    ///
+    /// - Returns: The files before.
+    func sendChange(_ id: QueueEntry.ID, to file: Int) -> Set<Int> {
+        let before = self.expectations[id]?.files ?? []
+        self.expectations[id]?.files.insert(file)
+        return before
+    }
+
+    /// Notes an answer, after which the URL of an entry is that of the new file; nil if it was not changed.
+    func answerChange(_ id: QueueEntry.ID, from before: Set<Int>, to file: Int?) {
+        if file != nil { self.expectations[id]?.filesBefore.formUnion(before) }
+        self.expectations[id]?.files = file.map { [$0] } ?? before
+    }
+
+    /// The files that a path may have at some time; nil if no entry has the path.
+    func files(at path: String) -> Set<Int>? {
+        let entries = self.expectations.values.filter { $0.path == path }
+        return entries.isEmpty ? nil : entries.reduce(into: []) { $0.formUnion($1.files.union($1.filesBefore)) }
     }
 
     // MARK: Checks
@@ -112,9 +136,10 @@ final class QueueLedger: @unchecked Sendable {
         self.check()
         let content = self.database.content
         for (id, record) in content.records {
+            // The file in its way may also be that of an earlier URL.
             guard case .failed(let error) = record.state, error.code == .exists,
                 let expectation = self.expectations[id],
-                Self.isRight(disk.names[expectation.path], expectation, network)
+                Self.isRight(disk.names[expectation.path], expectation.files.union(expectation.filesBefore), network)
             else {
                 self.violate("\(Self.name(id)) never ends: \(record.state)")
                 continue
@@ -132,7 +157,7 @@ final class QueueLedger: @unchecked Sendable {
                     .filter { disk.names[$0] != nil }
             switch row.outcome {
             case .completed:
-                guard Self.isRight(disk.names[path], expectation, network) else {
+                guard Self.isRight(disk.names[path], expectation.files, network) else {
                     self.violate("\(Self.name(id)) is complete, and \(path) is missing or wrong")
                     continue
                 }
@@ -148,9 +173,10 @@ final class QueueLedger: @unchecked Sendable {
     }
 
     private static func isRight(
-        _ inode: SimulatedDisk.Inode?, _ expectation: Expectation, _ network: SimulatedNetwork
+        _ inode: SimulatedDisk.Inode?, _ files: Set<Int>, _ network: SimulatedNetwork
     ) -> Bool {
-        inode.map { inode in network.versions(of: expectation.file).contains { $0.bytes == inode.bytes } } ?? false
+        guard let inode else { return false }
+        return files.contains { network.versions(of: $0).contains { $0.bytes == inode.bytes } }
     }
 
     private static func name(_ id: QueueEntry.ID) -> String { "entry \(id.number)" }

@@ -244,14 +244,13 @@ package struct QueueSimulation {
         Int.random(in: 1...(1 << Int.random(in: 4...14, using: &self.generator)), using: &self.generator)
     }
 
-    /// Checks that a file with its final name is the origin's.
+    /// Checks that a file with its final name is one of the origins' that it may be.
     private static func check(
         _ name: String, _ inode: SimulatedDisk.Inode, _ ledger: QueueLedger, _ network: SimulatedNetwork
     ) {
-        guard !name.hasSuffix(".segdl"), !name.hasSuffix(".segdl-part"), let word = name.split(separator: "-").last,
-            word.hasPrefix("file"), let file = Int(word.dropFirst("file".count))
-        else { return }
-        if !network.versions(of: file).contains(where: { $0.bytes == inode.bytes }) {
+        guard let files = ledger.files(at: name) else { return }
+        let versions = files.flatMap { network.versions(of: $0) }
+        if !versions.contains(where: { $0.bytes == inode.bytes }) {
             ledger.violate("\(name) gets its final name with wrong bytes")
         }
     }

@@ -58,6 +58,7 @@ final class QueueUser: @unchecked Sendable {
             try await queue.hold(true)
             try? await self.clock.sleep(until: self.clock.now + .seconds(2))
             try await queue.hold(false)
+        case 10: try await self.changeURL(of: id, queue)
         default:
             let priority = Double.random(in: 0.1...1, using: &self.generator)
             let count = Int.random(in: 1...4, using: &self.generator)
@@ -147,6 +148,25 @@ final class QueueUser: @unchecked Sendable {
     private func resume(_ id: QueueEntry.ID, _ queue: DownloadQueue) async throws(DownloadError) {
         try await self.send(id, "resume", to: Self.running) { () throws(DownloadError) in
             try await queue.resume([id])
+        }
+    }
+
+    /// Changes the URL of an entry, which may run.
+    private func changeURL(of id: QueueEntry.ID, _ queue: DownloadQueue) async throws(DownloadError) {
+        let file = Int.random(in: 0..<self.fileCount, using: &self.generator)
+        // Where other entries' files may go, theirs would be taken for it.
+        guard let path = self.ledger.expectations[id]?.path, !path.contains("/copy0-") else { return }
+        let source = try SourceURL("http://origin/file\(file)")
+        let before = self.ledger.sendChange(id, to: file)
+        self.busy.insert(id)
+        defer { self.busy.remove(id) }
+        self.log?("\(self.clock.now) change \(id.number) to file \(file)")
+        do throws(DownloadError) {
+            let isChanged = try await queue.update(id) { (request) throws(DownloadError) in request.source = source }
+            self.ledger.answerChange(id, from: before, to: isChanged ? file : nil)
+        } catch {
+            if !self.isCrashed { self.ledger.answerChange(id, from: before, to: nil) }
+            throw error
         }
     }
 

@@ -206,6 +206,7 @@ extension SharedFile {
 
     private func rename(_ path: String, replacing: Bool) throws(DownloadError) {
         do throws(StorageError) {
+            if replacing { try self.storage.checkReplaceable(self.paths.destination) }
             try self.storage.rename(path, to: self.paths.destination, replacing: replacing)
         } catch {
             guard error.condition == .exists else { throw DownloadError(error.failure) }

@@ -79,7 +79,7 @@ package struct SharedFilePlan: Hashable, Sendable {
     /// The URL of the first source, safe to show.
     package var sourceDescription: String {
         let url = self.sources.first.map { RecordedSource(recorded: $0).url } ?? ""
-        return (try? SourceURL(url).description) ?? url.printable
+        return (try? SourceURL(url).description) ?? SourceURL.withoutSecrets(url)
     }
 
     /// Throws unless a task may fetch its range of `current`, which the server has now.
