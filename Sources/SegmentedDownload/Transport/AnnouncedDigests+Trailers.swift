@@ -7,7 +7,9 @@ extension AnnouncedDigests {
     /// The digests that trailer fields state: all of the representation, and the strongest of the body.
     static func trailing(_ fields: HTTPFields) -> (representation: [ExpectedDigest], content: ExpectedDigest?) {
         guard !fields.isEmpty else { return ([], nil) }
-        return (Self.ofRepresentation(fields), Self.unambiguous(Self.dictionary(fields.value(Self.contentDigest))).first)
+        return (
+            Self.ofRepresentation(fields), Self.unambiguous(Self.dictionary(fields.value(Self.contentDigest))).first
+        )
     }
 
     /// Whether a response head says that the trailers will state a digest, such as `Trailer: Content-Digest`.
