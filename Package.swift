@@ -236,7 +236,8 @@ let package = Package(
         .testTarget(
             name: "SegmentedDownloadTests",
             dependencies: [
-                "CLinux", "SegmentedDownload", "SegmentedDownloadCore", "SegmentedDownloadService", "Origin", "FuzzTargets",
+                "CLinux", "SegmentedDownload", "SegmentedDownloadCore", "SegmentedDownloadService", "Origin",
+                "FuzzTargets",
                 "Simulator", "TestSupport",
                 .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "Logging", package: "swift-log"),
