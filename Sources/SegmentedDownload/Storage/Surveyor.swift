@@ -228,8 +228,11 @@ package struct Surveyor: Sendable {
         // Bytes that were lost may come again with other content, so states beyond the first gap are dropped.
         let frontier = missing.first?.lowerBound ?? header.completeLength
         let states = manifest.digestStates.filter { $0.offset <= frontier }
+        var resource = header.resource
+        // Digests of a response of which no byte was kept are about other bytes than those of the next one.
+        if kept == 0 { resource.digests = [] }
         var saved = SavedPartial(
-            resource: header.resource, completeLength: header.completeLength,
+            resource: resource, completeLength: header.completeLength,
             missing: missing, reference: self.reference(of: header),
             marked: claims.marked)
         saved.isRejected = manifest.isRejected

@@ -5,7 +5,7 @@
 /// | the new response states | same place | same request, another path of the origin | another origin | another request |
 /// |---|---|---|---|---|
 /// | another length, coding or digest | changed | changed | changed | elsewhere, other file |
-/// | another validator, or none any more | changed | changed | nothing | other file if the origin is the same |
+/// | another validator, or none any more | changed | changed | nothing | other file if tag and date differ and the origin is the same |
 /// | a date after the download began, not the recorded one | changed | changed | changed | other file |
 /// | an equal strong tag with another date | unproven | nothing | nothing | nothing |
 /// | an equal strong tag or date | same | nothing | nothing | nothing |
@@ -62,10 +62,12 @@ extension RemoteResource {
         of recorded: Validator, at relation: ResourceRelation, by current: RemoteResource
     ) -> String? {
         switch relation {
-        case .same, .sameOrigin, .otherRequest(isSameOrigin: true), .unknown:
+        case .same, .sameOrigin, .unknown:
             return recorded.compare(with: current.validator) == .changed
                 ? Self.difference(of: recorded, current.validator) : nil
-        case .otherOrigin, .otherRequest(isSameOrigin: false):
+        case .otherRequest(isSameOrigin: true) where recorded.differsEntirely(from: current.validator):
+            return Self.difference(of: recorded, current.validator)
+        case .otherOrigin, .otherRequest:
             // Tags of different servers say nothing about each other, and neither do dates of copies. A copy that is
             // younger than the download is no copy of what it began with.
             guard let begunAt, let date = current.validator.lastModified, date > begunAt, date != recorded.lastModified

@@ -126,6 +126,14 @@ extension Validator {
         return self.lastModified == nil || self.isDateWeak ? .unproven : .same(.lastModified)
     }
 
+    /// Whether both have a tag and a date, and neither is equal. Of two URLs of one server, a copy has at least one of them.
+    func differsEntirely(from other: Validator) -> Bool {
+        guard let entityTag, let otherTag = other.entityTag, let lastModified, let otherDate = other.lastModified else {
+            return false
+        }
+        return entityTag != otherTag && lastModified != otherDate
+    }
+
     private var hasDate: Bool { self.lastModified != nil || self.malformedDate != nil }
 
     /// How the fields of a 304 differ from the recorded ones, as a clause for a message. It may omit any (RFC 9110 §15.4.5).

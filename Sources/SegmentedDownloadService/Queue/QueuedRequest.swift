@@ -52,12 +52,13 @@ package final class QueuedRequest: Hashable, Sendable {
     /// A file at the destination may be that of the other request, so it is not kept without a proof, unless the change
     /// asks for that.
     func restarting(after old: QueuedRequest) -> QueuedRequest {
-        let policy = self.request.ifExists
-        guard policy == old.request.ifExists, [.skip, .update, .newer].contains(policy),
-            let path = self.request.destination.path
-        else { return self }
-        var request = self.complete(id: nil)
-        request.ifExists = .verify
+        guard let path = self.request.destination.path else { return self }
+        let (new, before) = (self.complete(id: nil), old.complete(id: nil))
+        var request = new
+        if new.ifExists == before.ifExists, [.skip, .update, .newer].contains(new.ifExists) { request.ifExists = .verify }
+        // The server may have another file for other fields, and the file of these is wanted.
+        if new.fields != before.fields || new.credentials != before.credentials { request.options.onChange = .restart }
+        guard request != new else { return self }
         return (try? QueuedRequest(request, path: path, hasName: false)) ?? self
     }
 

@@ -285,7 +285,8 @@ struct HostProfileTests {
             #expect(interrupted.status == 130, "\(interrupted)")
             _ = origin.plainURL("/2M/f.bin?auth=name:word")
             let refused = try await command.run(["resume", "-q", "--no-config", "f.bin"], environment: home)
-            #expect(refused.status == 6, "\(refused)")
+            // Without the credentials the server may have another file, and it is not even asked.
+            #expect(refused.status == 10 && refused.errors.contains("user name"), "\(refused)")
             let resumed = try await command.run(["resume", "-q", "f.bin"], environment: home)
             #expect(resumed.status == 0, "\(resumed)")
             #expect(OriginContent(seed: 1).firstMismatch(inFileAt: command.path("f.bin"), length: 2 << 20) == nil)

@@ -55,7 +55,9 @@ struct IdentityVerdictTests {
             // Mirrors have tags and dates of their own, but none has a file that is younger than the download.
             (Self.otherOrigin, "\"a\"", 50, .nothing), (Self.otherOrigin, "\"b\"", 51, .nothing),
             (Self.otherOrigin, "\"b\"", 101, .changed),
-            (Self.otherRequest, "\"a\"", 50, .nothing), (Self.otherRequest, "\"b\"", 50, .other),
+            // A copy on the same server has at least an equal tag or date.
+            (Self.otherRequest, "\"a\"", 50, .nothing), (Self.otherRequest, "\"b\"", 50, .nothing),
+            (Self.otherRequest, "\"a\"", 51, .nothing), (Self.otherRequest, "\"b\"", 51, .other),
             (Self.elsewhere, "\"b\"", 51, .nothing), (Self.elsewhere, "\"b\"", 101, .other),
         ]
         for recorded in Self.forms(Self.resource(Self.here, tag: "\"a\"", date: 50, begun: 100)) {

@@ -81,7 +81,9 @@ struct HostileResponseTests {
         #expect(codes.count == Int(1000 * framings))
         for (number, code) in codes {
             let status = number / framings
-            #expect((code == nil) == (status == 200) && code != .internal, "\(status): \(code?.rawValue ?? "")")
+            // The raw server may reset a connection before its answer was read.
+            let isExpected = status == 200 ? code == nil || code == .network : code != nil && code != .internal
+            #expect(isExpected, "\(status): \(code?.rawValue ?? "")")
             if status < 100 { #expect(code == .protocol, "\(status)") }
         }
     }
