@@ -55,7 +55,9 @@ package final class QueuedRequest: Hashable, Sendable {
         guard let path = self.request.destination.path else { return self }
         let (new, before) = (self.complete(id: nil), old.complete(id: nil))
         var request = new
-        if new.ifExists == before.ifExists, [.skip, .update, .newer].contains(new.ifExists) { request.ifExists = .verify }
+        if new.ifExists == before.ifExists, [.skip, .update, .newer].contains(new.ifExists) {
+            request.ifExists = .verify
+        }
         // The server may have another file for other fields, and the file of these is wanted.
         if new.fields != before.fields || new.credentials != before.credentials { request.options.onChange = .restart }
         guard request != new else { return self }
