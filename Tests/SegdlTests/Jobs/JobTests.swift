@@ -78,7 +78,7 @@ struct JobTests {
                 let second = try Self.contents(command, "out/f.bin")
                 #expect(second != first)
                 let requests = origin.log.snapshot().requests
-                #expect(requests.contains { $0.path == "/two/f.bin" }, "\(requests)")
+                #expect(requests.contains { $0.path == "/1K/f.bin?seed=2" }, "\(requests)")
                 let again = try await run("/two/")
                 #expect(again.status == 0 && again.errors.contains("0 files finished, 1 before"), "\(again)")
                 #expect(origin.log.snapshot().requests.count == requests.count)
