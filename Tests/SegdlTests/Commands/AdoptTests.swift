@@ -265,8 +265,8 @@ struct AdoptTests {
             if !isResumed { try Self.write(Self.controlFile, to: "f.iso.aria2", command) }
             let next = try await command.run(
                 isResumed
-                    ? ["resume", "--json", "f.iso"]
-                    : ["-c", "--json", "--checksum", sum, "-o", "f.iso", url])
+                    ? ["resume", "--json", "-s", "1", "f.iso"]
+                    : ["-c", "--json", "-s", "1", "--checksum", sum, "-o", "f.iso", url])
             #expect(next.status == 0 && command.holds("f.iso", Self.content), "\(next)")
             #expect(next.bytesFetched ?? .max <= Self.length - Self.found + (1 << 20), "\(next)")
             #expect(try Self.names(command) == ["f.iso"])
