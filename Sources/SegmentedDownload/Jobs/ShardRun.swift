@@ -115,7 +115,7 @@ package final class ShardRun: Sendable {
         return self.names[entry].contains { isUnchanged(DestinationPaths(directory: directory, name: $0).destination) }
     }
 
-    /// Records that an entry's file is complete and durable, and what it is now.
+    /// Records that an entry's file is complete and durable, with its present length, times and inode.
     ///
     /// - Parameters:
     ///   - path: Where the file is. It may have another name than was likely, in the same directory.

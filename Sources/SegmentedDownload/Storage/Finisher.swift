@@ -116,7 +116,7 @@ package struct Finisher: Sendable {
                 resource: self.resource, length: length, crc: crc, modified: status.modified,
                 pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
                 salt: self.part.header.id)
-            // What the file was verified against is true of it, whoever stated it.
+            // The file was verified against these digests, so they are facts about it.
             record.resource.state(self.digests)
             record.selection = self.part.header.selection
             record.isSynced = self.part.syncPolicy != .none
