@@ -19,7 +19,7 @@ enum ManifestProperties {
             switch kind >> 4 & 3 {
             case 0: 2
             case 1: kind & 8 == 0 ? 3 : 4
-            case 2: 1
+            case 2: kind & 8 == 0 ? 1 : 7
             default: kind & 8 == 0 ? 5 : 6
             }
         let body =
@@ -37,14 +37,17 @@ enum ManifestProperties {
             sequence += 1
         }
         guard let header else {
-            let isNeeded = kind & 0x80 == 0 && version <= 5
+            let isNeeded = kind & 0x80 == 0 && version <= 6
             try require(!isNeeded, "a well-formed header of version \(version) is not read")
             try Self.check(onDisk: written)
             return
         }
-        try require(version <= 5, "a version that was never written is read")
+        try require(version <= 6, "a version that was never written is read")
         try require(
-            (header.label.part != nil) == (version == 5), "version \(version) has the part \(header.label.part as Any)")
+            (header.label.part != nil) == (version >= 5) || version == 6 && kind & 0x80 != 0,
+            "version \(version) has the part \(header.label.part as Any)")
+        try require(
+            header.resource.wholeLength == nil || version == 6, "version \(version) has a length of the whole file")
         try require(version != 1 || header.label == .init(), "version 1 has no \(header.label)")
         let manifest = try Self.decode(written)
         try require(manifest.header == header, "the log changed the header \(header)")
@@ -195,10 +198,18 @@ enum ManifestProperties {
         }
         if version >= 4 { body += shape & 8 == 0 ? [0] : [1] + text(#"{"segments":4}"#) }
         // A part with or without a last byte.
-        if version >= 5 {
-            body += Self.bytes(Int64(shape)) + (shape & 4 == 0 ? [0] : [1] + Self.bytes(Int64.max - 1))
-        }
+        let part = Self.bytes(Int64(shape)) + (shape & 4 == 0 ? [0] : [1] + Self.bytes(Int64.max - 1))
+        if version == 5 { body += part }
+        if version >= 6 { body += Self.statements(shape, part: part) }
         return body
+    }
+
+    /// Entries: a part, the length of the whole file, and one of a tag that a later version may write, which is skipped.
+    private static func statements(_ shape: UInt8, part: [UInt8]) -> [UInt8] {
+        func entry(_ tag: UInt8, _ bytes: [UInt8]) -> [UInt8] { [tag] + Self.bytes(UInt32(bytes.count)) + bytes }
+        let entries = [entry(1, part), entry(2, Self.bytes(Int64(shape))), entry(0xFF - (shape & 1), [shape])]
+        let chosen = entries.prefix(1 + Int(shape & 2))
+        return Self.bytes(UInt32(chosen.count)) + chosen.joined()
     }
 
     /// A well-formed label: with or without a name, and with up to three keys in order.
