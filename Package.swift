@@ -16,6 +16,11 @@ let buildRecord: [CSetting] = ["SEGDL_BUILD_COMMIT", "SEGDL_BUILD_COMPILER", "SE
     Context.environment[name].map { .define(name, to: "\"\($0)\"") }
 }
 
+/// Optimizes what simulated worlds run, if SEGDL_OPTIMIZED is set, as scripts/build-tests does. Off by default: SwiftPM refuses
+/// dependencies with unsafe flags.
+let simulated: [SwiftSetting] =
+    strict + (Context.environment["SEGDL_OPTIMIZED"] == nil ? [] : [.unsafeFlags(["-O", "-wmo", "-num-threads", "2"])])
+
 let package = Package(
     name: "segdl",
     platforms: [.macOS(.v15)],
@@ -49,7 +54,7 @@ let package = Package(
         .target(
             name: "SegmentedDownloadCore",
             dependencies: ["CDeflate", "CNettle", "CZlib", .product(name: "HTTPTypes", package: "swift-http-types")],
-            swiftSettings: strict
+            swiftSettings: simulated
         ),
         .target(
             name: "SegmentedDownload",
@@ -153,7 +158,7 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             path: "Tests/Simulator",
-            swiftSettings: strict
+            swiftSettings: simulated
         ),
         .executableTarget(
             name: "segdl-simulate",

@@ -57,7 +57,7 @@ public struct DownloadOptions: Hashable, Sendable {
         /// As ``update``, but a file without a record is replaced only if the remote file is newer, whatever their lengths, as by
         /// curl's `-z`. A file that was cut off stays.
         case newer
-        /// Succeed without looking at it.
+        /// Succeed without asking the server. Only the digests that are given are compared.
         case skip
         /// Choose another name, with a number. Names of interrupted downloads that have none of the request's URLs or
         /// digests are skipped too.

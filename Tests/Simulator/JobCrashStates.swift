@@ -121,7 +121,7 @@ package struct JobCrashStates {
                             try run.fail("http://host/\(entry.high)\n")
                         } else {
                             ledger.finished.insert(entry)
-                            try run.finish(entry, Self.file, at: "-", length: 0)
+                            try run.finish(entry, Self.file, .simulated(at: "-", length: 0))
                             ended.insert(entry)
                         }
                     }

@@ -270,8 +270,9 @@ package struct SmallWorld: Hashable, Sendable {
         case .revise: self.violate("it revises its only source")
         case .place:
             if self.written != (1 << UInt32(Self.length)) - 1 { self.violate("a file with holes is placed") }
-            self.steps.append(.placed)
+            self.steps.append(.placed(.simulated(length: Int64(Self.length))))
         case .replaceExisting: self.violate("it replaces a file that does not exist")
+        case .require: self.violate("it compares a file that does not exist")
         case .interruptPlacing: break
         case .discard: self.steps.append(.discarded)
         case .report: break

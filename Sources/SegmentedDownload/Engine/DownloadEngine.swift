@@ -260,12 +260,13 @@ final class DownloadEngine: Sendable {
             }
         case .replaceExisting:
             job.replaceExisting()
+        case .require(let digests):
+            job.require(digests)
         case .place(let length, let evidence):
             job.update(state: .verifying)
             job.beginPlacing()
             self.spawn(job, in: &group) {
-                try await job.place(length: length, evidence: evidence)
-                return .placed
+                .placed(try await job.place(length: length, evidence: evidence))
             }
         case .interruptPlacing:
             job.interruptPlacing()
@@ -278,7 +279,7 @@ final class DownloadEngine: Sendable {
             state.tell(report, job)
         case .conclude(let conclusion):
             switch conclusion {
-            case .completed, .alreadyComplete, .cancelled: self.gate.forget(job.id)
+            case .completed, .cancelled: self.gate.forget(job.id)
             case .failed, .paused: break
             }
             self.conclude(job, conclusion, state: &state, in: &group)
@@ -313,7 +314,7 @@ final class DownloadEngine: Sendable {
     ) {
         let part = job.takePart()
         // The part of a completed download was closed when it was put in place.
-        guard let part, conclusion != .completed else {
+        guard let part, conclusion.file?.wasThere != false else {
             return state.conclude(job, conclusion, part, now: self.clock.now)
         }
         state.rest(job)

@@ -9,10 +9,10 @@ extension DownloadJob {
     }
 
     /// Verifies the file and moves it into place.
-    func place(length: Int64, evidence: Evidence) async throws {
+    @discardableResult
+    func place(length: Int64, evidence: Evidence) async throws -> VerifiedFile {
         let (part, resource, flag, digests, replaceable) = self.shared.withLock { shared in
-            shared.evidence = evidence
-            return (shared.part, shared.resource, shared.interruption, shared.digests.all, shared.replaceable)
+            (shared.part, shared.resource, shared.interruption, shared.digests.all, shared.replaceable)
         }
         guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }
         var finisher = Finisher(
@@ -20,6 +20,8 @@ extension DownloadJob {
             computedDigests: self.request.computedDigests,
             replaces: self.request.ifExists == .overwrite || self.replacesExisting, alternative: self.alternative,
             keepsRemoteTime: self.request.keepsRemoteTime)
+        finisher.evidence = evidence
+        finisher.lengthExpected = self.request.lengthExpected
         finisher.replaceable = replaceable
         finisher.pieceDigests = self.pieceDigests
         finisher.placing = self.request.placing
@@ -45,11 +47,9 @@ extension DownloadJob {
             if part.isPlaced { self.shared.withLock { $0.replacesExisting = false } }
             throw error
         }
-        self.shared.withLock { shared in
-            shared.finished = result
-            if let paths = result.paths { shared.destination.paths = paths }
-        }
-        placed = result.file
+        if let paths = result.paths { self.shared.withLock { $0.destination.paths = paths } }
+        placed = result.status
+        return result.file
     }
 
     func interruptPlacing() {

@@ -4,43 +4,51 @@ import SystemPackage
 
 extension DownloadJob {
     /// The result of a completed download.
-    func result(duration: Duration, wasAlreadyComplete: Bool) -> DownloadResult {
-        let hasPieces = self.pieceDigests != nil
-        return self.shared.withLock { shared in
-            let digests = shared.digests.all
-            return DownloadResult(
-                path: FilePath(shared.destination.paths?.destination ?? ""),
-                bytes: shared.finished?.length ?? shared.progress.bytesDone,
-                bytesFetched: shared.counts.bytesFetched, requests: shared.counts.requests,
-                connectionsPeak: shared.counts.connectionsPeak, duration: duration, crc32: shared.finished?.crc.hex,
-                digests: digests + (shared.finished?.computed(besides: digests) ?? []),
-                verifiedBy: wasAlreadyComplete && self.request.ifExists == .skip
-                    ? .none
-                    : DownloadResult.Verification(
-                        of: shared.resource, hasDigests: !digests.isEmpty || hasPieces,
-                        evidence: shared.evidence),
-                wasAlreadyComplete: wasAlreadyComplete)
+    func result(_ file: VerifiedFile, duration: Duration) -> DownloadResult {
+        self.shared.withLock { shared in
+            DownloadResult(
+                file, path: FilePath(shared.destination.paths?.destination ?? ""), counts: shared.counts,
+                duration: duration)
         }
+    }
+}
+
+extension DownloadResult {
+    /// The only initializer for downloads of this process.
+    fileprivate init(_ file: VerifiedFile, path: FilePath, counts: TransferCounts, duration: Duration) {
+        let digests = file.requirements.digests
+        // Those that were requested but not expected, in the order of the algorithms' declaration.
+        let computed = ExpectedDigest.Algorithm.allCases.compactMap { algorithm -> ExpectedDigest? in
+            guard algorithm != .crc32, !digests.contains(where: { $0.algorithm == algorithm }) else { return nil }
+            return file.content.hexes[algorithm].flatMap { ExpectedDigest(algorithm, hex: $0) }
+        }
+        self.init(
+            reported: path, bytes: file.length, bytesFetched: counts.bytesFetched, requests: counts.requests,
+            connectionsPeak: counts.connectionsPeak, duration: duration,
+            crc32: file.wasThere ? nil : file.crc?.hex, digests: digests + computed, verifiedBy: Verification(of: file),
+            wasAlreadyComplete: file.wasThere)
     }
 }
 
 extension DownloadResult.Verification {
     /// The strongest proof that a complete file is the resource.
-    ///
-    /// - Parameters:
-    ///   - hasDigests: Whether the file was verified against digests.
-    ///   - evidence: What is known without digests.
-    init(of resource: RemoteResource?, hasDigests: Bool, evidence: Evidence) {
-        guard !hasDigests else {
+    init(of file: VerifiedFile) {
+        guard !file.requirements.hasDigests else {
             self = .digest
             return
         }
-        guard evidence != .comparison else {
+        let resource: RemoteResource
+        switch file.proof {
+        case .received(_, .comparison):
             self = .comparison
             return
+        case .received(let received, .validator): resource = received
+        case .confirmed(let confirmed): resource = confirmed
+        case .received(_, .none), .recorded, .digests, .kept:
+            self = .none
+            return
         }
-        guard evidence == .validator, let resource, !resource.endsWithConnection,
-            case .same(let proof) = resource.validator.compare(with: resource.validator)
+        guard !resource.endsWithConnection, case .same(let proof) = resource.validator.compare(with: resource.validator)
         else {
             self = .none
             return

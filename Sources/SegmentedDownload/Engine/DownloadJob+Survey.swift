@@ -155,11 +155,16 @@ extension DownloadJob {
         self.shared.withLock { $0.replacesExisting = true }
     }
 
+    /// Has later surveys compare an existing file with digests that a server stated about it, too.
+    func require(_ digests: [ExpectedDigest]) {
+        self.shared.withLock { $0.digests.state(digests) }
+    }
+
     var replacesExisting: Bool { self.shared.withLock { $0.replacesExisting } }
 
     var surveyor: Surveyor {
         var surveyor = Surveyor(
-            storage: self.storage, digests: self.request.digests, sources: self.request.sources)
+            storage: self.storage, digests: self.shared.withLock { $0.digests.all }, sources: self.request.sources)
         surveyor.pieceDigests = self.pieceDigests
         surveyor.placing = self.request.placing
         surveyor.selection = self.selection
@@ -193,10 +198,10 @@ extension DownloadJob {
         let finding = try self.surveyor.survey(
             paths, policy: self.replacesExisting ? .overwrite : self.settings.ifExists)
         if case .existing(let file) = finding.survey {
-            if self.keepsUnproven(file) {
-                try self.checkPlaced(try self.storage.status(of: paths.destination), paths, in: .run)
-            }
-            let isRecognized = self.request.placing != nil && file.agreesWithDigests == true
+            let found = try self.storage.status(of: paths.destination)
+            if self.keepsUnproven(file) { try self.checkPlaced(found, paths, in: .run) }
+            try self.claim(file, found, at: paths)
+            let isRecognized = self.request.placing != nil && file.isIdentified == true
             try await self.storage.completePlacing(paths, hasRecord: file.record != nil || isRecognized)
         }
         return finding
@@ -215,7 +220,45 @@ extension DownloadJob {
             self.placed.hasOther(
                 than: PlacedFiles.Content(self.request), found, at: paths.destination, in: scope)
         else { return }
-        throw Failure(
+        throw self.sameDestination(paths)
+    }
+
+    /// Claims a file at the destination before it is known whether it is this download's. Otherwise one of two downloads could
+    /// report a file that the other replaces.
+    private func claim(
+        _ file: ExistingFile, _ found: StorageStatus?, at paths: DestinationPaths
+    ) throws(Failure) {
+        guard let found else { return }
+        switch self.settings.ifExists {
+        case .skip, .rename, .fail, .overwrite: return
+        case .verify, .update, .newer: break
+        }
+        // Another program may have replaced the file since an earlier survey.
+        if let earlier = self.shared.withLock({ $0.claimed }), earlier != found.identity {
+            self.endClaim(isKept: false)
+        }
+        guard
+            self.placed.claim(
+                PlacedFiles.Content(self.request), found, at: paths.destination, by: self.id,
+                isIdentified: file.isIdentified == true)
+        else { throw self.sameDestination(paths) }
+        self.shared.withLock { $0.claimed = found.identity }
+    }
+
+    /// Ends the claim of a file at the destination.
+    ///
+    /// - Parameter isKept: Whether the file is this download's.
+    func endClaim(isKept: Bool) {
+        let claimed = self.shared.withLock { shared in
+            defer { shared.claimed = nil }
+            return shared.claimed
+        }
+        guard let claimed else { return }
+        self.placed.endClaim(PlacedFiles.Content(self.request), claimed, by: self.id, isKept: isKept)
+    }
+
+    private func sameDestination(_ paths: DestinationPaths) -> Failure {
+        Failure(
             .exists, "another download of this run has the same destination, \(paths.destination.printable)",
             remedy: .keepBothOrChooseName)
     }
@@ -223,8 +266,8 @@ extension DownloadJob {
     /// Whether an existing file may be kept although neither a digest nor its record proves that it is the remote one.
     private func keepsUnproven(_ file: ExistingFile) -> Bool {
         switch self.settings.ifExists {
-        case .skip: file.agreesWithDigests != true
-        case .update, .newer: file.agreesWithDigests == nil && file.record?.completeLength != file.length
+        case .skip: file.isIdentified != true
+        case .update, .newer: file.isIdentified == nil && file.record?.completeLength != file.length
         case .verify, .rename, .overwrite, .fail: false
         }
     }

@@ -24,9 +24,9 @@ final class DownloadJob: Sendable {
         var replacesExisting = false
         /// The existing file to be replaced, as the survey found it.
         var replaceable: StorageStatus?
+        /// The file at the destination that this download has claimed.
+        var claimed: FileIdentity?
         var interruption = Latch()
-        var evidence = Evidence.validator
-        var finished: Finisher.Result?
         var progress = DownloadProgress()
         var state = DownloadState.queued
         var counts = TransferCounts()
@@ -146,7 +146,6 @@ final class DownloadJob: Sendable {
     var state: DownloadState { self.shared.withLock { $0.state } }
     /// Whether the complete file will be compared with a digest.
     var hasDigest: Bool { self.shared.withLock { !$0.digests.all.isEmpty } }
-    var finishedLength: Int64? { self.shared.withLock { $0.finished?.length } }
     var bytesFetched: Int64 { self.shared.withLock { $0.counts.bytesFetched } }
 
     func update(state: DownloadState) {

@@ -357,24 +357,22 @@ struct EngineState {
         let entry = self.entries[index]
         var progress = self.progress(entry)
         progress.connections = 0
-        if case .completed = conclusion, let length = job.finishedLength {
-            progress.bytesDone = length
-            progress.bytesTotal = length
+        if let file = conclusion.file {
+            progress.bytesDone = file.length
+            progress.bytesTotal = file.length
         } else if let part {
             // Bytes that were written but not claimed, or could not be stored, are lost to a later run.
             progress.bytesDone = part.lengthKept
             // A length found at the end of a stream is not recorded, so it is unknown to the run that starts over.
             if part.header.resource.completeLength == nil { progress.bytesTotal = nil }
         }
-        job.conclude(&progress, part, isInPlace: conclusion == .completed || conclusion == .alreadyComplete)
+        job.conclude(&progress, part, isInPlace: conclusion.file != nil)
+        job.endClaim(isKept: conclusion.file?.wasThere == true)
         self.entries[index].isReported = false
         switch conclusion {
-        case .completed, .alreadyComplete:
+        case .completed(let file):
             job.update(state: .completed)
-            job.broadcaster.send(
-                .completed(
-                    job.result(
-                        duration: now - entry.startedAt, wasAlreadyComplete: conclusion == .alreadyComplete)))
+            job.broadcaster.send(.completed(job.result(file, duration: now - entry.startedAt)))
         case .failed(let failure):
             job.update(state: .failed)
             job.broadcaster.send(.failed(DownloadError(failure), progress))

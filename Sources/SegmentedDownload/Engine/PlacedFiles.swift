@@ -1,8 +1,8 @@
 import SegmentedDownloadCore
 import Synchronization
 
-/// The files that a group's downloads have put in place, so that the download of another file neither replaces one of
-/// them nor takes it for its own.
+/// The files that a group's downloads have put in place or found to be theirs, so that the download of another file neither
+/// replaces one of them nor counts it as complete.
 final class PlacedFiles: Sendable {
     /// What a download fetches: a resource, or a part of it.
     struct Content: Hashable {
@@ -29,6 +29,8 @@ final class PlacedFiles: Sendable {
     private struct Entry {
         let content: Content
         let run: Int
+        /// The download that claims the file and may still replace it; nil if the file is in place.
+        var owner: DownloadID?
     }
 
     private struct State {
@@ -39,6 +41,14 @@ final class PlacedFiles: Sendable {
         var placing: [String: Content] = [:]
         /// The number of the present run.
         var run = 0
+
+        mutating func add(_ entry: Entry, _ identity: FileIdentity) {
+            if self.entries.updateValue(entry, forKey: identity) == nil { self.order.append(identity) }
+            guard self.order.count > PlacedFiles.countMax else { return }
+            // Half at once, so that few of the removals move the others.
+            for identity in self.order.prefix(PlacedFiles.countMax / 2) { self.entries[identity] = nil }
+            self.order.removeFirst(PlacedFiles.countMax / 2)
+        }
     }
 
     private let state = Mutex(State())
@@ -58,12 +68,41 @@ final class PlacedFiles: Sendable {
         self.state.withLock { state in
             state.placing[destination] = nil
             guard let status else { return }
-            let entry = Entry(content: content, run: state.run)
-            if state.entries.updateValue(entry, forKey: status.identity) == nil { state.order.append(status.identity) }
-            guard state.order.count > Self.countMax else { return }
-            // Half at once, so that few of the removals move the others.
-            for identity in state.order.prefix(Self.countMax / 2) { state.entries[identity] = nil }
-            state.order.removeFirst(Self.countMax / 2)
+            state.add(Entry(content: content, run: state.run), status.identity)
+        }
+    }
+
+    /// Claims a file that was there before for one download, so that no other one of the run replaces it or counts it as complete.
+    ///
+    /// - Parameter isIdentified: Whether digests show that the file is the download's, whoever else claims it.
+    /// - Returns: Whether it may go on. If not, another download of the run has claimed the file.
+    func claim(
+        _ content: Content, _ status: StorageStatus, at path: String, by id: DownloadID, isIdentified: Bool
+    ) -> Bool {
+        self.state.withLock { state in
+            if let placing = state.placing[path], placing != content { return false }
+            if let entry = state.entries[status.identity] {
+                // Whether a file that the group has put in place may be kept or replaced is decided later.
+                if entry.content == content || entry.owner == nil || isIdentified { return true }
+                if entry.run == state.run { return false }
+            }
+            state.add(Entry(content: content, run: state.run, owner: id), status.identity)
+            return true
+        }
+    }
+
+    /// Ends the claim of a download.
+    ///
+    /// - Parameter isKept: Whether the file is the download's, so that it counts as put in place by it. Otherwise others may claim
+    ///   the file.
+    func endClaim(_ content: Content, _ identity: FileIdentity, by id: DownloadID, isKept: Bool) {
+        self.state.withLock { state in
+            if isKept {
+                state.add(Entry(content: content, run: state.run), identity)
+            } else if state.entries[identity]?.owner == id {
+                state.entries[identity] = nil
+                state.order.removeAll { $0 == identity }
+            }
         }
     }
 
@@ -73,9 +112,9 @@ final class PlacedFiles: Sendable {
     func hasOther(than content: Content, _ status: StorageStatus, at path: String, in scope: Scope) -> Bool {
         self.state.withLock { state in
             if let placing = state.placing[path] { return placing != content }
-            guard let entry = state.entries[status.identity], scope == .group || entry.run == state.run else {
-                return false
-            }
+            guard let entry = state.entries[status.identity],
+                scope == .group && entry.owner == nil || entry.run == state.run
+            else { return false }
             return entry.content != content
         }
     }

@@ -126,7 +126,7 @@ extension DownloadResult: Codable {
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
-            path: FilePath(try values.decode(String.self, forKey: .path)),
+            reported: FilePath(try values.decode(String.self, forKey: .path)),
             bytes: try values.decode(Int64.self, forKey: .bytes),
             bytesFetched: try values.decode(Int64.self, forKey: .bytesFetched),
             requests: try values.decode(Int.self, forKey: .requests),

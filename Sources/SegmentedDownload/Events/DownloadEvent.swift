@@ -177,8 +177,10 @@ public struct DownloadResult: Hashable, Sendable {
     /// Whether the destination was already complete, so that nothing was fetched.
     public var wasAlreadyComplete: Bool
 
+    /// Makes a result from what is reported of it, as by the process that fetched the file.
     package init(
-        path: FilePath, bytes: Int64, bytesFetched: Int64, requests: Int, connectionsPeak: Int, duration: Duration,
+        reported path: FilePath, bytes: Int64, bytesFetched: Int64, requests: Int, connectionsPeak: Int,
+        duration: Duration,
         crc32: String?, digests: [ExpectedDigest], verifiedBy: Verification, wasAlreadyComplete: Bool
     ) {
         self.path = path

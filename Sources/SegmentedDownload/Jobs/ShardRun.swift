@@ -117,16 +117,15 @@ package final class ShardRun: Sendable {
 
     /// Records that an entry's file is complete and durable, with its present length, times and inode.
     ///
-    /// - Parameters:
-    ///   - path: Where the file is. It may have another name than was likely, in the same directory.
-    ///   - length: The length that it had when it was complete. If it has another one now, or is gone, another program has
-    ///     changed it, and nothing is recorded.
+    /// - Parameter result: The complete file. It may have another name than was likely, in the same directory. If it has
+    ///   another length now, or is gone, another program has changed it, and nothing is recorded.
     package func finish(
-        _ entry: EntryFingerprint, _ file: EntryFile, at path: String, length: Int64
+        _ entry: EntryFingerprint, _ file: EntryFile, _ result: DownloadResult
     ) throws(DownloadError) {
         var status: StorageStatus?
+        let path = result.path.string
         if file.path != nil {
-            guard let found = self.status(of: path), found.length == length else { return }
+            guard let found = self.status(of: path), found.length == result.bytes else { return }
             status = found
         }
         var bytes = FinishedEntryCodec.encode(file.record(of: entry, status))

@@ -8,10 +8,7 @@ extension Finisher {
     /// - Returns: `nil` if the file system does not support this. Then nothing has happened.
     func place(_ memory: MemoryFile, length: Int64, unless interruption: Latch) async throws -> Result? {
         let (claims, crc) = try self.settle(length: length)
-        let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
-        let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
-        try self.checkPieces(length: length, unless: interruption)
-        try await self.checkContents(length: length, unless: interruption)
+        let verified = try await self.judged(length: length, crc: crc, unless: interruption)
         guard let file = try self.storage.openUnnamed(for: self.part.paths.destination) else { return nil }
         var isPlaced = false
         defer { if !isPlaced { file.close() } }
@@ -21,7 +18,7 @@ extension Finisher {
         }
         let status = try file.status()
         try file.protect(status)
-        let record = try self.leaveRecord(on: file, status, claims, length: length, crc: crc)
+        let record = try self.leaveRecord(of: verified, crc: crc, on: file, status, claims)
         if self.part.syncPolicy != .none { try await file.synchronize(metadata: true) }
         if record == nil { await self.recordPlacing(length: length, crc: crc) }
         guard try self.name(file) else { return nil }
@@ -30,7 +27,7 @@ extension Finisher {
         self.part.markPlaced()
         if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: self.part.paths) }
         self.part.close()
-        return Result(length: length, crc: crc, paths: self.part.paths, file: status, hexes: hexes)
+        return Result(file: verified, paths: self.part.paths, status: status)
     }
 
     /// Gives the file its name.

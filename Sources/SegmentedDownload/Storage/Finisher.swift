@@ -23,25 +23,18 @@ package struct Finisher: Sendable {
     var placing: PlacingRecord?
     /// Whether the file's modification time is set to the server's `Last-Modified`.
     let keepsRemoteTime: Bool
+    /// What shows, without a digest, that the file is one version of the resource.
+    var evidence = Evidence.validator
+    /// The length that the user or a list gave; nil if none was given.
+    var lengthExpected: Int64?
 
     /// The outcome for the finished file.
     package struct Result: Hashable, Sendable {
-        package var length: Int64
-        package var crc: CRC32
+        package var file: VerifiedFile
         /// The paths of the placed file; `nil` if the bytes went to a descriptor.
         var paths: DestinationPaths?
         /// The status of the placed file.
-        var file: StorageStatus?
-        /// The digests that were expected or requested, in hexadecimal.
-        var hexes: [ExpectedDigest.Algorithm: String] = [:]
-
-        /// The digests that were requested but not expected, in the order of the algorithms' declaration.
-        func computed(besides expected: [ExpectedDigest]) -> [ExpectedDigest] {
-            ExpectedDigest.Algorithm.allCases.compactMap { algorithm in
-                guard algorithm != .crc32, !expected.contains(where: { $0.algorithm == algorithm }) else { return nil }
-                return self.hexes[algorithm].flatMap { ExpectedDigest(algorithm, hex: $0) }
-            }
-        }
+        var status: StorageStatus?
     }
 
     /// Verifies the part and moves it into place.
@@ -59,19 +52,15 @@ package struct Finisher: Sendable {
         try self.checkIdentity(length: length)
         try await self.checkEarlierBytes(unless: interruption)
         try self.checkHoles(claims, length: length)
-        let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
-        let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
-        try self.checkPieces(length: length, unless: interruption)
-        try await self.checkContents(length: length, unless: interruption)
+        let file = try await self.judged(length: length, crc: crc, unless: interruption)
         if self.keepsRemoteTime, let date = self.resource.validator.lastModified {
             try self.part.file.setModified(date.secondsSinceEpoch)
         }
-        let record = try self.leaveRecord(
-            on: self.part.file, try self.part.file.status(), claims, length: length, crc: crc)
+        let record = try self.leaveRecord(of: file, crc: crc, on: self.part.file, try self.part.file.status(), claims)
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
         if record == nil { await self.recordPlacing(length: length, crc: crc) }
         try self.checkIdentity(length: length)
-        let (paths, file) = try await self.rename()
+        let (paths, status) = try await self.rename()
         self.part.markPlaced()
         if let record { self.complete(record) }
         if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
@@ -79,7 +68,7 @@ package struct Finisher: Sendable {
         try self.storage.removeSetAside(of: self.part.paths)
         try self.part.removeManifest()
         self.part.close()
-        return Result(length: length, crc: crc, paths: paths, file: file, hexes: hexes)
+        return Result(file: file, paths: paths, status: status)
     }
 
     /// Waits until the last byte was written to the output, and verifies the digests.
@@ -89,9 +78,34 @@ package struct Finisher: Sendable {
         guard self.part.reader?.isSpoiled == false else {
             throw Failure(.integrity, "part of what was written to the output belongs to another file")
         }
-        let hexes = try self.checkDigests(computed, length: length, crc: crc, unless: interruption)
+        let file = try self.judged(
+            try self.content(computed, length: length, crc: crc, unless: interruption), hasPieces: false)
         self.part.close()
-        return Result(length: length, crc: crc, hexes: hexes)
+        return Result(file: file)
+    }
+
+    /// Compares the bytes with everything that was stated about them.
+    func judged(length: Int64, crc: CRC32, unless interruption: Latch) async throws -> VerifiedFile {
+        let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
+        var content = try self.content(computed, length: length, crc: crc, unless: interruption)
+        // Whether the digests agree is judged first, so that the pieces are not read in vain.
+        _ = try self.judged(content, hasPieces: false)
+        try self.checkPieces(length: length, unless: interruption)
+        content.piecesAgree = self.pieceDigests.map { _ in true }
+        try await self.checkContents(length: length, unless: interruption)
+        return try self.judged(content, hasPieces: self.pieceDigests != nil)
+    }
+
+    private func judged(_ content: VerifiedFile.Content, hasPieces: Bool) throws -> VerifiedFile {
+        do throws(Failure) {
+            return try .judged(
+                content, for: .init(digests: self.digests, hasPieces: hasPieces, length: self.lengthExpected),
+                by: .received(self.resource, self.evidence))
+        } catch {
+            // A length that was given says nothing against the bytes.
+            if self.digests.contains(where: { content.hexes[$0.algorithm] != $0.hex }) { try self.part.reject() }
+            throw error
+        }
     }
 
     func settle(length: Int64) throws -> (claims: [Claim], crc: CRC32) {
@@ -109,15 +123,16 @@ package struct Finisher: Sendable {
     ///
     /// - Returns: The record that the file has; `nil` if it has none.
     func leaveRecord(
-        on file: any StorageFile, _ status: StorageStatus, _ claims: [Claim], length: Int64, crc: CRC32
+        of verified: VerifiedFile, crc: CRC32, on file: any StorageFile, _ status: StorageStatus, _ claims: [Claim]
     ) throws -> FinishedRecord? {
+        let length = verified.length
         if !self.resource.endsWithConnection {
             var record = FinishedRecord(
                 resource: self.resource, length: length, crc: crc, modified: status.modified,
                 pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
                 salt: self.part.header.id)
             // The file was verified against these digests, so they are facts about it.
-            record.resource.state(self.digests)
+            record.resource.state(verified.requirements.digests)
             record.selection = self.part.header.selection
             record.isSynced = self.part.syncPolicy != .none
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return record }
@@ -293,24 +308,21 @@ package struct Finisher: Sendable {
         }
     }
 
-    /// Verifies the expected digests.
+    /// The length and the digests of the received bytes, as far as they are expected or requested.
     ///
-    /// - Parameter computed: The digests that were computed while the file was fetched. Others are computed from the
-    ///   disk.
-    /// - Returns: All digests by algorithm.
-    func checkDigests(
+    /// - Parameters:
+    ///   - computed: The digests that were computed while the file was fetched. Others are computed from the disk.
+    ///   - crc: Combined from the claims' checksums.
+    private func content(
         _ computed: [ExpectedDigest.Algorithm: String], length: Int64, crc: CRC32, unless interruption: Latch
-    ) throws -> [ExpectedDigest.Algorithm: String] {
-        var hexes = computed
-        // The CRC-32 was combined from the claims' checksums.
-        hexes[.crc32] = crc.hex
-        let others = (self.digests.map(\.algorithm) + self.computedDigests).filter { hexes[$0] == nil }
+    ) throws -> VerifiedFile.Content {
+        var content = VerifiedFile.Content(length: length, crc: crc, hexes: computed)
+        let others = (self.digests.map(\.algorithm) + self.computedDigests).filter { content.hexes[$0] == nil }
         if !others.isEmpty {
             let read = try self.part.file.digests(others, length: length, unless: interruption)
-            hexes.merge(zip(others, read)) { first, _ in first }
+            content.hexes.merge(zip(others, read)) { first, _ in first }
         }
-        for digest in self.digests { try self.check(digest, hexes[digest.algorithm] ?? "") }
-        return hexes
+        return content
     }
 
     /// Verifies the digests of the pieces, for which the file is read.
@@ -340,15 +352,6 @@ package struct Finisher: Sendable {
                 "the \(stated.digest.algorithm.rawValue) of bytes \(stated.range.lowerBound) to "
                     + "\(stated.range.upperBound - 1) is \(hex), and the server says \(stated.digest.hex) (Content-Digest)",
                 hint: "The same request fetches these bytes again", isTransient: isOnDisk)
-        }
-    }
-
-    private func check(_ digest: ExpectedDigest, _ hex: String) throws {
-        guard digest.hex == hex else {
-            try self.part.reject()
-            throw Failure(
-                .integrity, "the file's \(digest.algorithm.rawValue) is \(hex), not \(digest.hex)",
-                remedy: .startOver)
         }
     }
 }

@@ -74,29 +74,35 @@ package struct Surveyor: Sendable {
         guard status.kind == .file else { throw Self.noFile(status, paths) }
         let file = try self.storage.open(paths.destination, .read)
         defer { file.close() }
-        var agrees: Bool?
+        var content = VerifiedFile.Content(length: status.length)
         if !self.digests.isEmpty {
-            let hexes = try file.digests(self.digests.map(\.algorithm), length: status.length)
-            agrees = hexes == self.digests.map(\.hex)
+            let algorithms = Array(Set(self.digests.map(\.algorithm)))
+            let hexes = try file.digests(algorithms, length: status.length)
+            content.hexes = Dictionary(uniqueKeysWithValues: zip(algorithms, hexes))
         }
-        if let pieceDigests, agrees != false {
-            agrees = try pieceDigests.damage(of: file, length: status.length).isEmpty
-        } else if agrees == nil, let placing, status.ownership.objection(user: self.storage.user) == nil,
-            try placing.describes(file, status)
+        // Not read again for nothing.
+        if let pieceDigests, self.digests.allSatisfy({ content.hexes[$0.algorithm] == $0.hex }) {
+            content.piecesAgree = try pieceDigests.damage(of: file, length: status.length).isEmpty
+        }
+        var isRecorded = false
+        if self.digests.isEmpty, pieceDigests == nil, let placing,
+            status.ownership.objection(user: self.storage.user) == nil
         {
-            agrees = true
+            isRecorded = try placing.describes(file, status)
         }
+        let isCompared = isRecorded || !self.digests.isEmpty || pieceDigests != nil
         var record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
         // Otherwise the record proves nothing, and the file need not be read for it.
-        let isEvidence = agrees == nil && (policy == .verify || policy == .update || policy == .newer)
+        let isEvidence = !isCompared && (policy == .verify || policy == .update || policy == .newer)
         if let known = record, try isEvidence ? !known.describes(file, status) : !known.fits(status) { record = nil }
         // A file that another user may have written proves nothing. If its digest matches, its owner does not matter.
         if record != nil, isEvidence {
             try self.storage.checkTrust(file.status(), paths.destination)
         }
         var existing = ExistingFile(
-            length: status.length, record: record?.resource, agreesWithDigests: agrees,
+            content, for: .init(digests: self.digests, hasPieces: self.pieceDigests != nil), record: record?.resource,
             modified: HTTPDate(secondsSinceEpoch: status.modified.flooredSeconds))
+        existing.isRecorded = isRecorded
         existing.otherRequest = record?.contradiction(by: self.selection)
         return existing
     }

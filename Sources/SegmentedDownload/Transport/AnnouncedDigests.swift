@@ -29,8 +29,11 @@ package struct AnnouncedDigests: Hashable, Sendable {
         // The digest in an error response is that of the error text.
         guard let resource = response.resource else {
             // A 304 states digests of the file that the request named, and no body.
-            let isUnmodified = response == .notModified && !isPart
-            self.representation = isUnmodified ? Self.unambiguous(Self.ofRepresentation(fields)) : []
+            if case .notModified = response, !isPart {
+                self.representation = Self.unambiguous(Self.ofRepresentation(fields))
+            } else {
+                self.representation = []
+            }
             self.content = nil
             return
         }

@@ -18,6 +18,8 @@ package enum DownloadAction: Hashable, Sendable {
     /// Withdraw bytes that are no longer trusted and record which source is the reference. Answered by `revised` or
     /// `checkpointFailed`.
     case revise(Revision)
+    /// Compare the destination also with these digests of a server in later surveys. A survey follows.
+    case require([ExpectedDigest])
     /// Verify the file and move it into place. Answered by `placed` or `storageFailed`.
     case place(length: Int64, evidence: Evidence = .validator)
     /// Stop verifying. `storageFailed` with the code `cancelled` follows, unless the file is already in place.
@@ -134,12 +136,15 @@ package enum DownloadReport: Hashable, Sendable {
 
 /// How a download ended, or why it is at rest.
 package enum DownloadConclusion: Hashable, Sendable {
-    /// The file is in place and verified as far as digests and validators allow.
-    case completed
-    /// The destination already contains the requested file.
-    case alreadyComplete
+    /// The file is in place, or was there already.
+    case completed(VerifiedFile)
     case failed(Failure)
     /// All bytes fetched are durable. The download can be resumed.
     case paused
     case cancelled
+
+    /// The complete file; nil if the download has not completed.
+    package var file: VerifiedFile? {
+        if case .completed(let file) = self { file } else { nil }
+    }
 }

@@ -132,14 +132,27 @@ extension DownloadStateMachine {
             self.state = .probing(probing)
             return stop + actions
         case .notNewer(let why):
+            guard case .compareDates(let file, _) = probing.purpose else {
+                return stop + self.rest(.failed(Failure(.internal, "dates were compared without a file")))
+            }
             return stop + [.report(.note("\(why); it stays as it is, and its content was not compared"))]
-                + self.rest(.alreadyComplete)
-        case .current:
-            guard case .confirm(let saved) = probing.purpose else { return stop + self.rest(.alreadyComplete) }
-            probing.lease = nil
-            let plan = SegmentPlan(completeLength: saved.completeLength, missing: [])
-            return stop
-                + self.prepare(probing, saved.resource, plan, isSegmented: true, responseEnd: 0, mode: .adopted)
+                + self.completed(file, by: .kept)
+        case .current(let stated):
+            switch probing.purpose {
+            case .confirm(let saved):
+                probing.lease = nil
+                var resource = saved.resource
+                resource.state(stated)
+                let plan = SegmentPlan(completeLength: saved.completeLength, missing: [])
+                return stop
+                    + self.prepare(probing, resource, plan, isSegmented: true, responseEnd: 0, mode: .adopted)
+            case .compare(let file, let record) where stated.isEmpty:
+                return stop + self.completed(file, by: .confirmed(record))
+            case .compare:
+                return stop + self.compare(with: stated)
+            case .fresh, .resume, .compareDates:
+                return stop + self.rest(.failed(Failure(.internal, "nothing on disk was asked about")))
+            }
         case .changed(let difference):
             switch probing.purpose {
             case .compare: return stop + self.outdated(" and is not the remote file: \(difference)")

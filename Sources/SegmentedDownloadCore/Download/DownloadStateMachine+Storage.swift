@@ -71,19 +71,21 @@ extension DownloadStateMachine {
 
     mutating func begin(with file: ExistingFile) -> [DownloadAction] {
         switch self.settings.ifExists {
-        case .skip: return self.rest(.alreadyComplete)
+        case .skip:
+            if let failure = self.otherLength(of: file) { return self.rest(.failed(Self.exists(failure))) }
+            guard file.isIdentified != false else {
+                return self.rest(.failed(Self.exists(Self.otherDigest, remedy: .repairKeepBothOrReplace)))
+            }
+            return self.completed(file, by: .kept)
         case .fail: return self.rest(.failed(Self.exists("")))
         case .overwrite, .rename:
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return []
         case .verify, .update, .newer:
-            if let expected = self.settings.lengthExpected, file.length != expected {
-                return self.outdated(" and has \(file.length) bytes, and should have \(expected)")
-            }
-            switch (file.agreesWithDigests, file.record) {
-            case (true?, _): return self.rest(.alreadyComplete)
-            case (false?, _):
-                return self.outdated(" and does not match the given digest", remedy: .repairKeepBothOrReplace)
+            if let difference = self.otherLength(of: file) { return self.outdated(difference) }
+            switch (file.isIdentified, file.record) {
+            case (true?, _): return self.completed(file, by: file.requirements.hasDigests ? .digests : .recorded)
+            case (false?, _): return self.outdated(Self.otherDigest, remedy: .repairKeepBothOrReplace)
             case (nil, _) where file.otherRequest != nil:
                 return self.outdated(" and was requested \(file.otherRequest ?? "")")
             case (nil, let record?) where record.completeLength == file.length:
@@ -99,6 +101,29 @@ extension DownloadStateMachine {
                     " and nothing proves that it is the requested file", remedy: .adoptKeepBothOrReplace)
             }
         }
+    }
+
+    private static let otherDigest = " and does not match the digest"
+
+    /// How the length of a file differs from the one that was given, as a clause for a message; nil if it does not.
+    private func otherLength(of file: ExistingFile) -> String? {
+        guard let expected = self.settings.lengthExpected, file.length != expected else { return nil }
+        return " and has \(file.length) bytes, and should have \(expected)"
+    }
+
+    /// Rests with a file that was at the destination before.
+    mutating func completed(_ file: ExistingFile, by proof: VerifiedFile.Proof) -> [DownloadAction] {
+        do throws(Failure) {
+            return self.rest(.completed(try file.judged(by: proof)))
+        } catch {
+            return self.rest(.failed(error))
+        }
+    }
+
+    /// Surveys a file again to compare it with digests that an answer stated and its record lacks.
+    mutating func compare(with stated: [ExpectedDigest]) -> [DownloadAction] {
+        self.state = .surveying
+        return [.require(stated), .survey]
     }
 
     /// Handles that the file at the destination is not the remote one, or that nothing proves that it is.
@@ -191,10 +216,10 @@ extension DownloadStateMachine {
         return self.settled(settling.stop)
     }
 
-    package mutating func placed() -> [DownloadAction] {
+    package mutating func placed(_ file: VerifiedFile) -> [DownloadAction] {
         guard case .placing = self.state else { return [] }
         self.pendingStop = nil
-        return self.rest(.completed)
+        return self.rest(.completed(file))
     }
 
     package mutating func discarded() -> [DownloadAction] {

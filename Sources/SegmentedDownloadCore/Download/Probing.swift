@@ -23,8 +23,8 @@ struct Probing: Hashable, Sendable {
         case empty(RemoteResource)
         /// Ask again, in another way or after a delay.
         case again([DownloadAction])
-        /// The file on disk is current.
-        case current
+        /// The file on disk is current, if it also matches these digests, which its record lacks.
+        case current(stated: [ExpectedDigest])
         /// The remote file is not newer than the file on disk. The clause says why the file on disk stays.
         case notNewer(String)
         /// The resource has changed. The clause says how.
@@ -187,11 +187,11 @@ struct Probing: Hashable, Sendable {
             return self.accepted(resource, isSegmented: true, responseEnd: range.upperBound, settings, now: now)
         case .whole(let resource):
             return self.whole(resource, settings, now: now)
-        case .notModified:
+        case .notModified(let stated):
             if case .compareDates = self.purpose {
                 return .notNewer("the remote file was not modified since the local one (304)")
             }
-            return self.unmodified(settings)
+            return self.unmodified(settings, stated)
         case .unsatisfiable(let length):
             return self.unsatisfiable(length, settings: settings, now: now)
         case .changed(let difference):
@@ -252,21 +252,25 @@ struct Probing: Hashable, Sendable {
     }
 
     /// Handles a 304 to a request for what is on disk.
-    private func unmodified(_ settings: DownloadSettings) -> Verdict {
+    private func unmodified(_ settings: DownloadSettings, _ stated: [ExpectedDigest]) -> Verdict {
         let known: RemoteResource? =
             switch self.purpose {
             case .compare(_, let record): record
             case .confirm(let saved), .resume(let saved): saved.resource
             case .fresh, .compareDates: nil
             }
-        return known.flatMap { self.refusal(ofCodingOf: $0, settings) }.map { .failed($0) } ?? .current
+        guard let known else { return .current(stated: stated) }
+        return self.refusal(ofCodingOf: known, settings).map { .failed($0) }
+            ?? .current(stated: known.digestsLacking(of: stated))
     }
 
     private func compared(
         _ record: RemoteResource, _ current: RemoteResource, _ settings: DownloadSettings
     ) -> Verdict {
         switch record.verdict(on: current) {
-        case .same: self.refusal(ofCodingOf: current, settings).map { .failed($0) } ?? .current
+        case .same:
+            self.refusal(ofCodingOf: current, settings).map { .failed($0) }
+                ?? .current(stated: record.digestsLacking(of: current.digests))
         case .changed(let difference): .changed(difference)
         case .unproven: .changed("the origin sends no validator that could confirm it")
         case .elsewhere(let difference): .elsewhere(difference)
@@ -345,12 +349,13 @@ struct Probing: Hashable, Sendable {
             guard self.sendsRange else { return .failed(failure) }
             self.sendsRange = false
             return .again([])
-        case .confirm(let saved) where length == 0 && saved.completeLength == 0: return .current
+        case .confirm(let saved) where length == 0 && saved.completeLength == 0:
+            return .current(stated: [])
         case .resume(let saved), .confirm(let saved):
             guard let length, length != saved.completeLength else { return .failed(failure) }
             return self.differs("its length was \(saved.completeLength) bytes and is now \(length) bytes", now: now)
         case .compare(let file, _):
-            guard length != 0 || file.length != 0 else { return .current }
+            guard length != 0 || file.length != 0 else { return .current(stated: []) }
             return self.differs("its length is now \(length ?? 0) bytes", now: now)
         }
     }

@@ -43,20 +43,39 @@ package struct SavedPartial: Hashable, Sendable {
 
 /// An existing file at the destination.
 package struct ExistingFile: Hashable, Sendable {
-    package let length: Int64
+    package let content: VerifiedFile.Content
+    package let requirements: VerifiedFile.Requirements
     /// The identity in the file's extended attribute, absent if segdl did not write the file or it was edited since.
     package let record: RemoteResource?
-    /// Whether the file matches the digests that the user gave, absent if there are none.
-    package let agreesWithDigests: Bool?
     /// The modification time, absent if it is outside the years that HTTP can state. Rounded down to a second.
     package let modified: HTTPDate?
     /// How the request that fetched the file differs from this one, as a clause for a message; nil if nothing is known of that.
     package var otherRequest: String?
+    /// Whether a job recorded for this request that the file gets its name with the bytes that it has.
+    package var isRecorded = false
 
-    package init(length: Int64, record: RemoteResource?, agreesWithDigests: Bool?, modified: HTTPDate? = nil) {
-        self.length = length
+    package init(
+        _ content: VerifiedFile.Content, for requirements: VerifiedFile.Requirements = .init(),
+        record: RemoteResource? = nil, modified: HTTPDate? = nil
+    ) {
+        self.content = content
+        self.requirements = requirements
         self.record = record
-        self.agreesWithDigests = agreesWithDigests
         self.modified = modified
+    }
+
+    package var length: Int64 { self.content.length }
+
+    /// Whether the file matches the digests that are required, or is as a job recorded it. Absent if there is neither.
+    package var isIdentified: Bool? {
+        if self.requirements.hasDigests { return (try? self.judged(by: .digests)) != nil }
+        return self.isRecorded ? true : nil
+    }
+
+    /// The file as the one that was asked for.
+    ///
+    /// - Throws: ``Failure`` if it is not.
+    package func judged(by proof: VerifiedFile.Proof) throws(Failure) -> VerifiedFile {
+        try .judged(self.content, for: self.requirements, by: proof)
     }
 }

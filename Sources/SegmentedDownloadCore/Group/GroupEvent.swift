@@ -54,7 +54,7 @@ package enum MachineEvent: Hashable, Sendable {
     case checkpointed(bytes: Int64)
     case checkpointFailed(Failure)
     case revised
-    case placed
+    case placed(VerifiedFile)
     case discarded
     case responded(LeaseID, RangeResponse, suggestedName: String?)
     case narrowed(LeaseID, to: Int64)
@@ -77,7 +77,7 @@ extension DownloadStateMachine {
         case .checkpointed(let bytes): self.checkpointed(bytes: bytes)
         case .checkpointFailed(let failure): self.checkpointFailed(failure)
         case .revised: self.revised()
-        case .placed: self.placed()
+        case .placed(let file): self.placed(file)
         case .discarded: self.discarded()
         case .responded(let lease, let response, let name):
             self.responded(lease, response, suggestedName: name, now: now)

@@ -245,7 +245,7 @@ package struct GroupStateMachine: Hashable, Sendable {
                 let delay = max(delay, self.delayUntilOpen(index, now: now))
                 self.outbox.append(.download(id, .report(.retrying(failure, attempt: attempt, delay: delay))))
                 continue
-            case .survey, .replaceExisting, .prepare, .answer(_, .proceed), .narrow, .checkpoint, .revise,
+            case .survey, .replaceExisting, .require, .prepare, .answer(_, .proceed), .narrow, .checkpoint, .revise,
                 .interruptPlacing, .discard,
                 .report,
                 .conclude:

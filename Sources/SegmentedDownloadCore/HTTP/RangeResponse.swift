@@ -117,8 +117,8 @@ package enum RangeResponse: Hashable, Sendable {
     case partial(ByteRange, RemoteResource)
     /// The body is the whole representation, from its first byte.
     case whole(RemoteResource)
-    /// 304 to `If-None-Match` or `If-Modified-Since`: the file on disk is current.
-    case notModified
+    /// 304 to `If-None-Match` or `If-Modified-Since`: the file on disk is current, if it has these digests.
+    case notModified(stating: [ExpectedDigest] = [])
     /// 416: the range contains no bytes. The complete length is present if the origin sent it.
     case unsatisfiable(completeLength: Int64?)
     /// The origin now serves another version of the resource. The clause says how it differs.
@@ -146,7 +146,7 @@ package enum RangeResponse: Hashable, Sendable {
         case 200: self = Self.whole(request, head, locator)
         case 206: self = Self.partial(request, head, locator)
         case 304 where request.sendsIfNoneMatch || request.modifiedSince != nil:
-            self = request.objection(to: locator) ?? request.objection(toUnmodified: head) ?? .notModified
+            self = request.objection(to: locator) ?? request.objection(toUnmodified: head) ?? .notModified()
         case 301, 302, 303, 307, 308: self = Self.redirect(head)
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
@@ -170,7 +170,8 @@ package enum RangeResponse: Hashable, Sendable {
             resource.state(digests)
             return request.objection(to: resource) ?? .whole(resource)
         case .notModified:
-            return request.identity?.differenceInDigests(from: digests).map { .changed($0) } ?? self
+            let difference = request.identity?.differenceInDigests(from: digests)
+            return difference.map { .changed($0) } ?? .notModified(stating: digests)
         case .unsatisfiable, .changed, .moved, .ignoresRanges, .redirected, .refused, .unauthorized, .rejected,
             .malformed:
             return self

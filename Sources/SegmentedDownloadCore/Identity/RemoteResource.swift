@@ -85,6 +85,11 @@ package struct RemoteResource: Hashable, Sendable {
         for digest in digests where !self.digests.contains(digest) { self.digests.append(digest) }
     }
 
+    /// Those of the given digests for whose algorithms this resource has none.
+    package func digestsLacking(of stated: [ExpectedDigest]) -> [ExpectedDigest] {
+        stated.filter { digest in !self.digests.contains { $0.algorithm == digest.algorithm } }
+    }
+
     /// Restores what was stored of other places.
     package mutating func restore(_ elsewhere: [Elsewhere]) {
         self.elsewhere = Array(elsewhere.suffix(Self.elsewhereMax))

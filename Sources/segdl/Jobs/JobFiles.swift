@@ -107,7 +107,7 @@ final class JobFiles: FileSource {
                 if entry.keepsUnproven, result.wasAlreadyComplete, result.verifiedBy == .none {
                     self.run.noteUnproven()
                 } else if let file = entry.file {
-                    try self.run.finish(entry.fingerprint, file, at: result.path.string, length: result.bytes)
+                    try self.run.finish(entry.fingerprint, file, result)
                 }
                 self.run.update { status in
                     status.completed += 1

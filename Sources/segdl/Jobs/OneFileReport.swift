@@ -42,14 +42,15 @@ struct OneFileReport {
     ) -> ExitCode {
         let path = file.paths.destination
         switch outcome {
-        case .assembled(let length, let crc):
+        case .assembled(let verified):
             if self.writesJSON {
                 let record = AssembledRecord(
-                    path: path, bytes: length, tasks: plan.division.count, crc32: crc?.hex,
+                    path: path, bytes: verified.length, tasks: plan.division.count, crc32: verified.crc?.hex,
                     digests: plan.digests.map(\.description))
                 Self.write(record.jsonLine + "\n", to: self.output)
             }
-            return self.say("\(path.shown) is complete: \(ByteCount(length)) from \(plan.division.count) tasks")
+            return self.say(
+                "\(path.shown) is complete: \(ByteCount(verified.length)) from \(plan.division.count) tasks")
         case .waiting(let shards):
             let others = shards.prefix(Self.namesMax).map(\.description).joined(separator: ", ")
             let waiting =

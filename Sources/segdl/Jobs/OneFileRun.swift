@@ -58,7 +58,7 @@ struct OneFileRun {
             arguments.shard, arguments.request, arguments.path, arguments.configuration
         )
         let file = SharedFile(path)
-        if request.ifExists == .skip, FileFacts(path) != nil {
+        if request.ifExists == .skip, try file.kept(digests: request.digests) != nil {
             if let leftover = try file.leftover() { try await file.clear(leftover) }
             return self.report.say("\(path.shown) exists")
         }

@@ -69,7 +69,7 @@ extension DownloadProgress {
 extension DownloadResult {
     fileprivate init(_ record: EventRecord) {
         self.init(
-            path: FilePath(record.path ?? ""), bytes: record.bytes ?? 0, bytesFetched: record.bytesFetched ?? 0,
+            reported: FilePath(record.path ?? ""), bytes: record.bytes ?? 0, bytesFetched: record.bytesFetched ?? 0,
             requests: record.requests ?? 0, connectionsPeak: record.connectionsPeak ?? 0,
             duration: .seconds(record.seconds ?? 0), crc32: record.crc32,
             digests: (record.digests ?? []).compactMap { ExpectedDigest($0) },
@@ -80,7 +80,8 @@ extension DownloadResult {
     /// What the history says of a completed download.
     init(_ record: EntryRecord) {
         self.init(
-            path: FilePath(record.path), bytes: record.bytesDone ?? 0, bytesFetched: 0, requests: 0, connectionsPeak: 0,
+            reported: FilePath(record.path), bytes: record.bytesDone ?? 0, bytesFetched: 0, requests: 0,
+            connectionsPeak: 0,
             duration: .zero, crc32: nil, digests: [], verifiedBy: .none, wasAlreadyComplete: true)
     }
 }

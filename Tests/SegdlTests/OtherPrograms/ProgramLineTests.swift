@@ -66,11 +66,11 @@ struct ProgramLineTests {
         }
     }
 
-    /// yt-dlp in the virtual environment that `SEGDL_PYTHON_TOOLS` names, or in `PATH`.
+    /// yt-dlp in the virtual environment that `PYTHON_TOOLS` names, or in `PATH`.
     private static let ytdlp: String? = {
         let environment = ProcessInfo.processInfo.environment
         let directories =
-            [environment["SEGDL_PYTHON_TOOLS"]].compactMap { $0.map { $0 + "/bin" } }
+            [environment["PYTHON_TOOLS"]].compactMap { $0.map { $0 + "/bin" } }
             + (environment["PATH"] ?? "").split(separator: ":").map(String.init)
         return directories.map { $0 + "/yt-dlp" }.first { FileManager.default.isExecutableFile(atPath: $0) }
     }()

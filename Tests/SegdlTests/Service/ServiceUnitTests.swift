@@ -49,7 +49,7 @@ import Testing
             .note("note"), .state(.running), .paused(paused),
             .completed(
                 DownloadResult(
-                    path: "/a", bytes: 10, bytesFetched: 9, requests: 2, connectionsPeak: 1, duration: .seconds(2),
+                    reported: "/a", bytes: 10, bytesFetched: 9, requests: 2, connectionsPeak: 1, duration: .seconds(2),
                     crc32: "00000000", digests: [digest], verifiedBy: .digest, wasAlreadyComplete: false)),
         ]
         let file = TransferFile(id: "000000000000000a", path: "/a")

@@ -119,7 +119,7 @@ final class DisplayScene {
         self.end(
             .completed(
                 DownloadResult(
-                    path: FilePath(file.name), bytes: bytes, bytesFetched: bytes - file.resumedFrom, requests: 4,
+                    reported: FilePath(file.name), bytes: bytes, bytesFetched: bytes - file.resumedFrom, requests: 4,
                     connectionsPeak: file.connections, duration: self.clock.now - file.startsAt, crc32: "671d7ca4",
                     digests: [], verifiedBy: .etag, wasAlreadyComplete: false)), number)
     }

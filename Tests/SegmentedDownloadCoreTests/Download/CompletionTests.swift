@@ -32,8 +32,8 @@ struct CompletionTests {
         #expect(!script.take().contains { $0.isPlace })
         script.tell(.checkpointed(bytes: 1 << 20))
         #expect(script.take() == [.place(length: 64 << 20)])
-        script.tell(.placed)
-        #expect(script.conclusion == .completed)
+        script.tellPlaced()
+        #expect(script.isCompleted)
     }
 
     @Test("A part changed by another process is surveyed and completed again a few times; a wrong digest is not")

@@ -17,11 +17,11 @@ struct ExistingFileTests {
 
     @Test("A finished file is revalidated with If-None-Match, and a 304 or an equal tag confirms it")
     func compares() {
-        for response in [RangeResponse.notModified, .partial(ByteRange(0..<1), Self.strong), .whole(Self.strong)] {
+        for response in [RangeResponse.notModified(), .partial(ByteRange(0..<1), Self.strong), .whole(Self.strong)] {
             var script = Self.comparing()
             #expect(script.order(0)?.request.ifNoneMatchFieldValue == "\"a\"")
             script.respond(0, response)
-            #expect(script.conclusion == .alreadyComplete)
+            #expect(script.isAlreadyComplete)
         }
     }
 
@@ -71,7 +71,7 @@ struct ExistingFileTests {
                 #expect(script.order(0)?.request.modifiedSince == (policy == .newer ? Self.modified : nil))
                 #expect(script.order(0)?.request.ifNoneMatchFieldValue == nil)
                 script.respond(0, response)
-                #expect((script.conclusion == .alreadyComplete) == stays, "\(seconds ?? -1), \(length) bytes")
+                #expect(script.isAlreadyComplete == stays, "\(seconds ?? -1), \(length) bytes")
                 #expect(script.take().contains { $0 == .replaceExisting } == !stays)
             }
         }
@@ -80,8 +80,8 @@ struct ExistingFileTests {
     @Test("For newer, a 304 to the local date means that the file stays, whatever its length")
     func notModified() {
         var script = Self.dated(.newer, length: 5)
-        script.respond(0, .notModified)
-        #expect(script.conclusion == .alreadyComplete)
+        script.respond(0, .notModified())
+        #expect(script.isAlreadyComplete)
     }
 
     @Test("For update one byte is asked for, and a file that was cut off is replaced though its date is later")
@@ -91,7 +91,7 @@ struct ExistingFileTests {
             var script = Self.dated(.update, length: length, modified: later)
             #expect(script.order(0)?.request.lowerBound == 0 && script.order(0)?.request.upperBound == 1)
             script.respond(0, .partial(ByteRange(0..<1), Self.remote(seconds: 1_600_000_000)))
-            #expect((script.conclusion == .alreadyComplete) == (length == Self.length), "\(length) bytes")
+            #expect(script.isAlreadyComplete == (length == Self.length), "\(length) bytes")
         }
     }
 
@@ -99,7 +99,7 @@ struct ExistingFileTests {
     func cutOffWithoutRanges() {
         var script = Self.dated(.update)
         script.respond(0, .whole(Self.remote(seconds: 1_600_000_000)))
-        #expect(script.conclusion == .alreadyComplete)
+        #expect(script.isAlreadyComplete)
         #expect(script.order(1) == nil)
     }
 
@@ -112,7 +112,7 @@ struct ExistingFileTests {
         var resource = Self.remote(seconds: 1_600_000_000)
         resource.completeLength = 0
         script.respond(1, .whole(resource))
-        #expect(script.conclusion == .alreadyComplete)
+        #expect(script.isAlreadyComplete)
     }
 
     @Test("The policy and the digests decide what happens to an existing file")
@@ -122,12 +122,12 @@ struct ExistingFileTests {
             script.tell(.surveyed(.existing(ExistingFile(length: 5, record: nil, agreesWithDigests: agrees))))
             return script.conclusion
         }
-        #expect(conclusion(.skip, nil) == .alreadyComplete)
-        #expect(conclusion(.verify, true) == .alreadyComplete)
+        #expect(conclusion(.skip, nil)?.file?.wasThere == true)
+        #expect(conclusion(.verify, true)?.file?.wasThere == true)
         #expect(conclusion(.overwrite, nil) == nil)
-        #expect(conclusion(.update, true) == .alreadyComplete)
+        #expect(conclusion(.update, true)?.file?.wasThere == true)
         #expect(conclusion(.update, false) == nil && conclusion(.update, nil) == nil)
-        for (policy, agrees) in [(.fail, nil), (.verify, false), (.verify, nil)]
+        for (policy, agrees) in [(.fail, nil), (.verify, false), (.verify, nil), (.skip, false)]
             as [(DownloadOptions.ExistingFilePolicy, Bool?)]
         {
             guard case .failed(let failure) = conclusion(policy, agrees) else {
@@ -135,6 +135,31 @@ struct ExistingFileTests {
                 continue
             }
             #expect(failure.code == .exists)
+        }
+    }
+
+    @Test("A digest that an answer states and the record lacks has the file compared with it before it counts")
+    func statedDigest() throws {
+        let digest = try #require(ExpectedDigest(.md5, hex: String(repeating: "1", count: 32)))
+        var stating = Self.strong
+        stating.state([digest])
+        for response in [.notModified(stating: [digest]), .partial(ByteRange(0..<1), stating), .whole(stating)]
+            as [RangeResponse]
+        {
+            for agrees in [true, false] {
+                var script = Self.comparing()
+                _ = script.take()
+                script.respond(0, response)
+                #expect(script.take().suffix(2) == [.require([digest]), .survey] && script.conclusion == nil)
+                script.end(0, .stopped)
+                script.tell(
+                    .surveyed(
+                        .existing(ExistingFile(length: Self.length, record: Self.strong, agreesWithDigests: agrees))))
+                #expect(script.isAlreadyComplete == agrees && (script.failure?.code == .exists) != agrees)
+            }
+            var known = Self.comparing(stating)
+            known.respond(0, response)
+            #expect(known.isAlreadyComplete, "the record has it, or nothing was asked")
         }
     }
 }

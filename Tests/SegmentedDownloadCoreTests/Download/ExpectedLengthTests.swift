@@ -78,7 +78,7 @@ struct ExpectedLengthTests {
         var script = Script { $0.lengthExpected = Self.length + 1 }
         let resource = RemoteResource.tagged("\"a\"", length: Self.length)
         script.tell(.surveyed(.partial(SavedPartial(resource: resource, completeLength: Self.length, missing: []))))
-        script.respond(0, .notModified)
+        script.respond(0, .notModified())
         script.end(0, .stopped)
         script.tell(.prepared())
         script.tell(.checkpointed(bytes: Self.length))

@@ -49,7 +49,7 @@ struct PausingTests {
                 case .revise: script.tell(.revised)
                 case .interruptPlacing: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
                 case .discard: script.tell(.discarded)
-                case .answer, .narrow, .place, .replaceExisting, .report, .conclude: break
+                case .answer, .narrow, .place, .replaceExisting, .require, .report, .conclude: break
                 }
             }
         }
@@ -78,7 +78,7 @@ struct PausingTests {
                 case .revise: script.tell(.revised)
                 case .interruptPlacing: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
                 case .survey: script.tell(.surveyed(.nothing))
-                case .answer, .narrow, .place, .replaceExisting, .discard, .report, .conclude: break
+                case .answer, .narrow, .place, .replaceExisting, .require, .discard, .report, .conclude: break
                 }
             }
         }
@@ -117,7 +117,7 @@ struct PausingTests {
                 case .discard:
                     discards += 1
                     script.tell(.discarded)
-                case .answer, .narrow, .place, .replaceExisting, .report, .conclude: break
+                case .answer, .narrow, .place, .replaceExisting, .require, .report, .conclude: break
                 }
             }
         }
@@ -196,8 +196,8 @@ struct PausingTests {
     func placedAnyway() {
         var script = Self.script(at: .placing)
         script.tell(.pause)
-        script.tell(.placed)
-        #expect(script.conclusion == .completed)
+        script.tellPlaced()
+        #expect(script.isCompleted)
     }
 
     @Test("A wrong digest fails the download despite a pause")
@@ -212,13 +212,13 @@ struct PausingTests {
     @Test("A placed file cannot be paused, cancelled or fetched again")
     func completedIsFinal() {
         var script = Self.script(at: .placing)
-        script.tell(.placed)
+        script.tellPlaced()
         _ = script.take()
         script.tell(.pause)
         script.tell(.cancel(keepingPartial: false))
         script.tell(.resume)
         script.wait(.seconds(1))
         #expect(script.take().isEmpty)
-        #expect(script.conclusion == .completed)
+        #expect(script.isCompleted)
     }
 }

@@ -104,7 +104,7 @@ struct ProbingTests {
             let length = resource.completeLength ?? 0
             var script = Script { $0.acceptsContentCodings = isAccepted }
             script.tell(.surveyed(.existing(ExistingFile(length: length, record: resource, agreesWithDigests: nil))))
-            script.respond(0, isModified ? .whole(resource) : .notModified)
+            script.respond(0, isModified ? .whole(resource) : .notModified())
             #expect(script.failure?.code == (isAccepted ? nil : .protocol))
         }
     }

@@ -286,7 +286,7 @@ struct ResumingTests {
     func nothingMissing() {
         var script = Self.resuming(missing: [])
         #expect(script.orders.last?.request.ifNoneMatchFieldValue != nil)
-        script.respond(0, .notModified)
+        script.respond(0, .notModified())
         #expect(script.takePreparation()?.mode == .adopted)
         script.tell(.prepared())
         #expect(script.take().last?.isPlace == true)

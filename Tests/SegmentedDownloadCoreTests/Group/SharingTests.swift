@@ -81,7 +81,7 @@ struct SharingTests {
         #expect(world.connectionsOpen == 4)
         world.add(64 << 10, priority: 0.01)
         world.run(for: .seconds(1))
-        #expect(world.downloads[2].conclusion == .completed)
+        #expect(world.downloads[2].conclusion?.file != nil)
     }
 
     @Test("A thousand small files do not wait for three large ones, and cost them hardly a connection")
@@ -92,7 +92,7 @@ struct SharingTests {
         let before = world.revocations
         for _ in 0..<1000 { world.add(64 << 10, segments: .exactly(4)) }
         world.run(for: .seconds(200))
-        #expect(world.downloads.dropFirst(3).allSatisfy { $0.conclusion == .completed })
+        #expect(world.downloads.dropFirst(3).allSatisfy { $0.conclusion?.file != nil })
         #expect(world.revocations - before <= 20)
         #expect((0..<3).allSatisfy { world.connections($0) >= 3 })
         #expect(world.violations == [])

@@ -307,9 +307,9 @@ struct RangeResponseTests {
         var dated = RangeRequest(lowerBound: 0, upperBound: 1)
         #expect(Self.kind(Self.judge(dated, 304)) == .malformed)
         dated.modifiedSince = HTTPDate(secondsSinceEpoch: 1_700_000_000)
-        #expect(Self.judge(dated, 304) == .notModified)
+        #expect(Self.judge(dated, 304) == .notModified())
         let request = RangeRequest(lowerBound: 0, upperBound: 1, identity: Self.resource, sendsIfNoneMatch: true)
-        #expect(Self.judge(request, 304) == .notModified)
+        #expect(Self.judge(request, 304) == .notModified())
         #expect(request.ifNoneMatchFieldValue == "\"a\"")
         #expect(Self.kind(Self.judge(Self.middle, 304)) == .malformed)
     }

@@ -13,7 +13,7 @@ struct ResponseFailureTests {
             (.ignoresRanges("no ranges"), .protocol, nil),
             (.redirected(status: 302, location: "http://elsewhere/"), .server, 302),
             (.changed("another length"), .changed, nil), (.moved(nil), .changed, nil),
-            (.unsatisfiable(completeLength: 5), .protocol, 416), (.notModified, .protocol, nil),
+            (.unsatisfiable(completeLength: 5), .protocol, 416), (.notModified(), .protocol, nil),
         ] as [(RangeResponse, Failure.Code, Int?)])
     func code(response: RangeResponse, code: Failure.Code, status: Int?) {
         let failure = response.failure(host: "host")

@@ -148,6 +148,8 @@ struct Script {
 
     var plan: SegmentPlan? { self.machine.machine(Self.id)?.plan }
     var conclusion: DownloadConclusion? { self.machine.machine(Self.id)?.conclusion }
+    var isCompleted: Bool { self.conclusion?.file?.wasThere == false }
+    var isAlreadyComplete: Bool { self.conclusion?.file?.wasThere == true }
     /// The notes that contain this text, in order.
     func reports(_ text: String) -> [String] { self.notes.filter { $0.contains(text) } }
 
@@ -187,4 +189,27 @@ extension DownloadAction {
     var isPrepare: Bool { if case .prepare = self { true } else { false } }
     var isRevoke: Bool { if case .revoke = self { true } else { false } }
     var revoked: LeaseID? { if case .revoke(let lease) = self { lease } else { nil } }
+}
+
+extension Script {
+    /// The file is in place.
+    mutating func tellPlaced() {
+        guard
+            let file = try? VerifiedFile.judged(
+                .init(length: 0), for: .init(), by: .received(RemoteResource(completeLength: nil), .validator))
+        else { return }
+        self.tell(.placed(file))
+    }
+}
+
+extension ExistingFile {
+    /// - Parameter agreesWithDigests: Whether the file has the digest that is required; nil if none is.
+    init(length: Int64, record: RemoteResource?, agreesWithDigests: Bool?, modified: HTTPDate? = nil) {
+        let zeros = String(repeating: "0", count: 8)
+        let required = ExpectedDigest(.crc32, hex: agreesWithDigests == true ? zeros : "00000001")
+        self.init(
+            VerifiedFile.Content(length: length, hexes: [.crc32: zeros]),
+            for: .init(digests: agreesWithDigests == nil ? [] : required.map { [$0] } ?? []), record: record,
+            modified: modified)
+    }
 }

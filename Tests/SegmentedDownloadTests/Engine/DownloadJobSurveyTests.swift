@@ -18,7 +18,8 @@ struct DownloadJobSurveyTests {
             }
             #expect(file.length == 100 && file.record != nil)
             #expect(job.progress.bytesDone == 100 && job.progress.bytesTotal == 100)
-            let result = job.result(duration: .zero, wasAlreadyComplete: true)
+            let record = try #require(file.record)
+            let result = job.result(try file.judged(by: .confirmed(record)), duration: .zero)
             #expect(result.bytes == 100 && result.verifiedBy == .etag && result.wasAlreadyComplete)
         }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import Synchronization
 import Testing
 
 @testable import SegmentedDownload
@@ -21,13 +22,12 @@ struct DownloadJobTests {
             job.count(requests: 2, bytesFetched: 110, connections: 3)
             job.count(requests: 1, bytesFetched: 5, connections: 2)
             job.beginPlacing()
-            try await job.place(length: 100, evidence: .validator)
+            let file = try await job.place(length: 100, evidence: .validator)
             #expect(try WatchedJob.contents(directory + "/file.bin") == WatchedPart.bytes(0..<100))
-            let result = job.result(duration: .seconds(1), wasAlreadyComplete: false)
+            let result = job.result(file, duration: .seconds(1))
             #expect(result.path.string == directory + "/file.bin" && result.bytes == 100 && result.bytesFetched == 115)
             #expect(result.requests == 3 && result.connectionsPeak == 3 && result.verifiedBy == .etag)
             #expect(result.crc32 == CRC32(of: WatchedPart.bytes(0..<100)).hex && result.digests.isEmpty)
-            #expect(job.finishedLength == 100)
             job.close()
         }
     }
@@ -45,8 +45,8 @@ struct DownloadJobTests {
                 _ = try await job.survey()
                 _ = try await job.prepare(WatchedJob.preparation(tag: tag), id: 7)
                 try WatchedJob.fill(job, 0..<100)
-                try await job.place(length: 100, evidence: evidence)
-                #expect(job.result(duration: .zero, wasAlreadyComplete: false).verifiedBy == verification)
+                let file = try await job.place(length: 100, evidence: evidence)
+                #expect(job.result(file, duration: .zero).verifiedBy == verification)
                 job.close()
             }
         }
@@ -61,8 +61,8 @@ struct DownloadJobTests {
             resource.endsWithConnection = true
             _ = try await job.prepare(WatchedJob.preparation(of: resource), id: 7)
             try WatchedJob.fill(job, 0..<100)
-            try await job.place(length: 100, evidence: .validator)
-            #expect(job.result(duration: .zero, wasAlreadyComplete: false).verifiedBy == .none)
+            let file = try await job.place(length: 100, evidence: .validator)
+            #expect(job.result(file, duration: .zero).verifiedBy == .none)
             job.close()
         }
     }
@@ -100,7 +100,7 @@ struct DownloadJobTests {
                 let header = try #require(job.part?.header)
                 #expect(
                     header.digests == (userHas ? [sha256.description] : []) && header.resource.digests == [announced])
-                let digests = job.result(duration: .zero, wasAlreadyComplete: false).digests
+                let digests = job.shared.withLock { $0.digests.all }
                 #expect(digests.count == count && digests.contains(sha256) == userHas)
                 job.close()
             }

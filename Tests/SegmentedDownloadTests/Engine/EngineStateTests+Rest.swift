@@ -30,7 +30,7 @@ extension EngineStateTests {
         let log = EngineOffice.Log(job)
         office.now = .seconds(5)
         office.tell(.add(job))
-        office.desk.conclude(job, .completed, now: .seconds(8))
+        office.desk.conclude(job, .completed(try EngineOffice.file()), now: .seconds(8))
         guard case .completed(let result)? = log.take().last else {
             Issue.record("its end is not told")
             return
@@ -63,9 +63,9 @@ extension EngineStateTests {
             _ = try await job.prepare(preparation, id: 7)
             let part = try #require(job.part)
             try WatchedPart(disk: disk, paths: part.paths, part: part).fill(0..<100)
-            try await job.place(length: 100, evidence: .validator)
+            let file = try await job.place(length: 100, evidence: .validator)
             #expect(job.progress.bytesTotal == nil)
-            desk.conclude(job, .completed, now: .zero)
+            desk.conclude(job, .completed(file), now: .zero)
             #expect(job.progress.bytesDone == 100 && job.progress.bytesTotal == 100)
         }
     }

@@ -161,7 +161,7 @@ struct EngineStateTests {
         office.now = .seconds(2)
         office.tell(.ended(LeaseID(1), Self.reset))
         #expect(office.job.bytesFetched == 500)
-        let result = office.job.result(duration: .zero, wasAlreadyComplete: false)
+        let result = office.job.result(try EngineOffice.file(), duration: .zero)
         #expect(result.connectionsPeak == 4 && result.requests == office.orders.count)
     }
 
@@ -192,7 +192,9 @@ struct EngineStateTests {
     func ends() throws {
         let failure = Failure(.server, "gone")
         for (conclusion, state) in [
-            (.completed, .completed), (.alreadyComplete, .completed), (.failed(failure), .failed), (.paused, .paused),
+            (.completed(try EngineOffice.file()), .completed),
+            (.completed(try EngineOffice.file(wasThere: true)), .completed), (.failed(failure), .failed),
+            (.paused, .paused),
             (.cancelled, .cancelled),
         ] as [(DownloadConclusion, DownloadState)] {
             var office = try EngineOffice()
@@ -206,7 +208,7 @@ struct EngineStateTests {
             switch events.last {
             case .completed(let result)?:
                 #expect(result.duration == .seconds(5))
-                #expect(result.wasAlreadyComplete == (conclusion == .alreadyComplete))
+                #expect(result.wasAlreadyComplete == (conclusion.file?.wasThere == true))
             case .failed(let error, let progress)?:
                 #expect(error.message == failure.message && progress.connections == 0)
             case .paused(let progress)?: #expect(progress == office.job.progress && progress.connections == 0)

@@ -9,7 +9,7 @@ struct GroupTallyTests {
     private static let failed = DownloadEvent.failed(DownloadError(.network, "no answer"), Self.progress)
     private static let completed = DownloadEvent.completed(
         DownloadResult(
-            path: "file", bytes: 100, bytesFetched: 110, requests: 1, connectionsPeak: 1, duration: .seconds(1),
+            reported: "file", bytes: 100, bytesFetched: 110, requests: 1, connectionsPeak: 1, duration: .seconds(1),
             crc32: nil, digests: [], verifiedBy: .none, wasAlreadyComplete: false))
 
     /// Whether the last active download of a group ends with an event.

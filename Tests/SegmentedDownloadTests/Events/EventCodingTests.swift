@@ -24,10 +24,10 @@ struct EventCodingTests {
 
     private static let results = [
         DownloadResult(
-            path: "a", bytes: .max, bytesFetched: 0, requests: 0, connectionsPeak: 0, duration: .zero, crc32: nil,
+            reported: "a", bytes: .max, bytesFetched: 0, requests: 0, connectionsPeak: 0, duration: .zero, crc32: nil,
             digests: [], verifiedBy: .none, wasAlreadyComplete: true),
         DownloadResult(
-            path: "ü\n", bytes: 1, bytesFetched: 2, requests: 3, connectionsPeak: 4,
+            reported: "ü\n", bytes: 1, bytesFetched: 2, requests: 3, connectionsPeak: 4,
             duration: .seconds(8_000_000) + .nanoseconds(123_456_789), crc32: "00000001",
             digests: ExpectedDigest(.crc32, hex: "00000001").map { [$0] } ?? [], verifiedBy: .lastModified,
             wasAlreadyComplete: false),

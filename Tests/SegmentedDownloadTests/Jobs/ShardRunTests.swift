@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import SegmentedDownloadCore
+import Simulator
 import Synchronization
 import TestSupport
 import Testing
@@ -44,7 +45,7 @@ struct ShardRunTests {
     private static let stream = EntryFile(path: nil)
 
     private static func finish(_ entry: EntryFingerprint, _ run: ShardRun) throws {
-        try run.finish(entry, Self.stream, at: "-", length: 0)
+        try run.finish(entry, Self.stream, .simulated(at: "-", length: 0))
     }
 
     private static func isFinished(_ entry: EntryFingerprint, _ run: ShardRun) -> Bool {
@@ -232,7 +233,7 @@ struct ShardRunTests {
     func changes() async throws {
         try await Self.withFile { directory, path in
             let (entry, file) = (Self.entry(1), EntryFile(path: path))
-            try await Self.run("1/1", in: directory).finish(entry, file, at: path, length: 3)
+            try await Self.run("1/1", in: directory).finish(entry, file, .simulated(at: path, length: 3))
             let run = try await Self.run("1/1", in: directory)
             let kept = directory + "/kept"
             #expect(run.isFinished(entry, file))
@@ -268,7 +269,8 @@ struct ShardRunTests {
         try await Self.withFile { directory, path in
             let entry = Self.entry(1)
             var request = DownloadRequest(try SourceURL("http://h/file"), to: .file(FilePath(path)))
-            try await Self.run("1/1", in: directory).finish(entry, EntryFile(of: request), at: path, length: 3)
+            try await Self.run("1/1", in: directory).finish(
+                entry, EntryFile(of: request), .simulated(at: path, length: 3))
             let run = try await Self.run("1/1", in: directory)
             #expect(run.isFinished(entry, EntryFile(of: request)))
             request.lengthExpected = 3
@@ -321,8 +323,8 @@ struct ShardRunTests {
                 let run = try await Self.run("1/1", in: directory)
                 try await run.placingRecord(of: Self.entry(3)).append(
                     ContentSummary(length: 3, crc: CRC32()), isDurable: false)
-                try run.finish(Self.entry(1), file, at: path, length: 4)
-                try run.finish(Self.entry(2), file, at: directory + "/none", length: 3)
+                try run.finish(Self.entry(1), file, .simulated(at: path, length: 4))
+                try run.finish(Self.entry(2), file, .simulated(at: directory + "/none", length: 3))
                 run.noteUnproven()
                 try await run.end(.finished, isComplete: true, now: 0)
             }
@@ -339,13 +341,13 @@ struct ShardRunTests {
             let likely = EntryFile(path: directory + "/download?id=1")
             let name = "a b%\u{301}\n.1"
             let numbered = directory + "/" + name
-            try await Self.run("1/1", in: directory).finish(Self.entry(0), likely, at: path, length: 3)
+            try await Self.run("1/1", in: directory).finish(Self.entry(0), likely, .simulated(at: path, length: 3))
             do {
                 let run = try await Self.run("1/1", in: directory)
                 #expect(run.isFinished(Self.entry(0), likely))
                 rename(path, numbered)
                 #expect(!run.isFinished(Self.entry(0), likely))
-                try run.finish(Self.entry(0), likely, at: numbered, length: 3)
+                try run.finish(Self.entry(0), likely, .simulated(at: numbered, length: 3))
             }
             // A torn line, and one that is damaged.
             let names = try JobDirectory(directory + "/job").names().filter { $0.kind == .names }

@@ -1,3 +1,4 @@
+import Foundation
 import Origin
 import SegmentedDownload
 import TestSupport
@@ -70,6 +71,39 @@ import Testing
             #expect(first.value.map { $0.bytesFetched < 8.mebibytes } == true, "\(first)")
             #expect(harness.contains(seed: 1, length: 8.mebibytes))
             #expect(try harness.names() == ["file.1.bin", "file.bin"])
+        }
+    }
+
+    @Test(
+        "Of two URLs with one destination the next run keeps one's file, and the other fails",
+        arguments: [DownloadOptions.ExistingFilePolicy.verify, .update], [1, 2])
+    func nextRun(policy: DownloadOptions.ExistingFilePolicy, downloads: Int) async throws {
+        try await Harness.run { harness in
+            try FileManager.default.createSymbolicLink(
+                atPath: harness.directory + "/link", withDestinationPath: harness.directory)
+            let requests = try [("one", ""), ("two", "/link")].map { name, directory in
+                try harness.request("/1M/\(name)") {
+                    $0.destination = .file(.init(harness.directory + directory + "/file.bin"))
+                    $0.ifExists = policy
+                }
+            }
+            for run in 1...3 {
+                var configuration = DownloadConfiguration()
+                configuration.limits.downloads = downloads
+                let results = try await harness.withGroup(configuration) { group in
+                    let added = try requests.map { try group.add($0) }
+                    var ends: [Result<DownloadResult, DownloadError>] = []
+                    for download in added {
+                        do throws(DownloadError) {
+                            ends.append(.success(try await download.result()))
+                        } catch {
+                            ends.append(.failure(error))
+                        }
+                    }
+                    return ends
+                }
+                #expect(results.count { (try? $0.get()) != nil } == 1, "run \(run): \(results)")
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ struct ByteStreamTests {
 
     private static let completed = DownloadEvent.completed(
         DownloadResult(
-            path: "", bytes: Int64(Self.length), bytesFetched: Int64(Self.length), requests: 1, connectionsPeak: 1,
+            reported: "", bytes: Int64(Self.length), bytesFetched: Int64(Self.length), requests: 1, connectionsPeak: 1,
             duration: .zero, crc32: nil, digests: [], verifiedBy: .none, wasAlreadyComplete: false))
 
     @Test("Pieces arrive in order and none is lost, however often a waiting write is woken")

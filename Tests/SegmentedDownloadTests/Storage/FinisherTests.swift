@@ -55,9 +55,9 @@ struct FinisherTests {
             #expect(try subject.contents(of: subject.paths.destination) == WatchedPart.bytes(0..<100))
             #expect(!subject.exists(subject.paths.manifest) && !subject.exists(subject.paths.part))
             #expect(subject.disk.openNames.isEmpty)
-            #expect(result.length == 100 && result.crc == CRC32(of: WatchedPart.bytes(0..<100)))
-            #expect(result.paths == subject.paths && result.file?.isSameFile(as: own) == true)
-            #expect(result.hexes == [.crc32: result.crc.hex])
+            #expect(result.file.length == 100 && result.file.crc == CRC32(of: WatchedPart.bytes(0..<100)))
+            #expect(result.paths == subject.paths && result.status?.isSameFile(as: own) == true)
+            #expect(result.file.content.hexes == [.crc32: CRC32(of: WatchedPart.bytes(0..<100)).hex])
         }
     }
 
@@ -70,7 +70,7 @@ struct FinisherTests {
             let file = try subject.disk.open(subject.paths.destination, .read)
             defer { file.close() }
             let record = try #require(file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) })
-            #expect(record.length == 100 && record.crc == result.crc && record.pieces == [result.crc])
+            #expect(record.length == 100 && record.crc == result.file.crc && record.pieces == [record.crc])
             #expect(try record.modified == file.status().modified)
             #expect(record.resource.validator == WatchedPart.resource(100).validator && record.isSynced)
             // Before the attribute was written the second time, which is a change, too.
@@ -182,7 +182,7 @@ struct FinisherTests {
                 let expected = [Self.syncPart] + (keepsAttributes ? [] : recording) + [Self.rename]
                 #expect(calls.filter { (expected + recording).contains($0) }.starts(with: expected))
 
-                let content = ContentSummary(length: 100, crc: result.crc)
+                let content = ContentSummary(length: 100, crc: try #require(result.file.crc))
                 let other = ContentSummary(length: 100, crc: CRC32())
                 for (earlier, agrees) in [([content], true), ([other], nil), ([other, content], true), ([], nil)]
                     as [([ContentSummary], Bool?)]
@@ -193,7 +193,7 @@ struct FinisherTests {
                         Issue.record("no file")
                         return
                     }
-                    #expect(file.agreesWithDigests == agrees)
+                    #expect(file.isIdentified == agrees)
                 }
             }
         }
@@ -285,10 +285,10 @@ struct FinisherTests {
             var finisher = Self.finisher(subject, digests: expected)
             finisher.computedDigests = [.md5, .crc32]
             let result = try await finisher.finish(length: 100, unless: Latch())
-            #expect(Set(result.hexes.keys) == [.sha1, .md5, .crc32])
-            #expect(result.hexes[.sha1] == Self.sha1 && result.hexes[.crc32] == crc)
-            #expect(result.computed(besides: expected).map(\.algorithm) == [.md5])
-            #expect(result.computed(besides: []).map(\.algorithm) == [.md5, .sha1])
+            let hexes = result.file.content.hexes
+            #expect(Set(hexes.keys) == [.sha1, .md5, .crc32])
+            #expect(hexes[.sha1] == Self.sha1 && hexes[.crc32] == crc)
+            #expect(result.file.requirements.digests == expected)
         }
     }
 
@@ -361,7 +361,7 @@ struct FinisherTests {
             let crc = CRC32(of: [UInt8](repeating: 0, count: Int(length)))
             try subject.part.claim(Claim(offset: 0, length: length, crc: crc))
             let finisher = Self.finisher(subject, WatchedPart.resource(length))
-            #expect(try await finisher.finish(length: length, unless: Latch()).crc == crc)
+            #expect(try await finisher.finish(length: length, unless: Latch()).file.crc == crc)
         }
     }
 

@@ -13,7 +13,7 @@ struct PartialFileReaderTests {
             (false, "\"a\"", .partial(range, WatchedPart.resource(100)), true),
             (false, "\"a\"", .partial(range, WatchedPart.resource(100, tag: "\"b\"")), false),
             (false, "W/\"a\"", .partial(range, WatchedPart.resource(100, tag: "W/\"a\"")), false),
-            (false, "\"a\"", .notModified, false), (true, "\"a\"", .partial(range, WatchedPart.resource(100)), false),
+            (false, "\"a\"", .notModified(), false), (true, "\"a\"", .partial(range, WatchedPart.resource(100)), false),
         ] as [(Bool, String, RangeResponse, Bool)] {
             try await WatchedPart.run(on: WatchedStorage(keepsFiles: keepsFiles)) { subject in
                 try await subject.part.begin(

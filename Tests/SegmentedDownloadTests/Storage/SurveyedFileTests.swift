@@ -52,13 +52,13 @@ struct SurveyedFileTests {
                         [.modificationDate: Date(timeIntervalSince1970: 1000)], ofItemAtPath: subject.paths.destination)
                 }
                 let file = try #require(try Self.existing(subject))
-                #expect(file.length == 10 && file.agreesWithDigests == nil && (file.record != nil) == isKnown)
+                #expect(file.length == 10 && file.isIdentified == nil && (file.record != nil) == isKnown)
             }
         }
         try await WatchedPart.run { subject in
             try Self.finished(subject)
             let file = try #require(try Self.existing(subject))
-            #expect(file.length == 10 && file.record == nil && file.agreesWithDigests == nil && file.modified != nil)
+            #expect(file.length == 10 && file.record == nil && file.isIdentified == nil && file.modified != nil)
         }
     }
 
@@ -80,7 +80,7 @@ struct SurveyedFileTests {
         try await WatchedPart.run { subject in
             try Self.finished(subject, crc: CRC32())
             let file = try #require(try Self.existing(subject, .verify, digests: [right]))
-            #expect(file.agreesWithDigests == true && file.record != nil)
+            #expect(file.isIdentified == true && file.record != nil)
         }
     }
 
@@ -104,7 +104,7 @@ struct SurveyedFileTests {
             try await WatchedPart.run { subject in
                 try Self.finished(subject)
                 let file = try #require(try Self.existing(subject, digests: digests))
-                #expect(file.agreesWithDigests == agrees)
+                #expect(file.isIdentified == agrees)
             }
         }
     }
@@ -124,7 +124,7 @@ struct SurveyedFileTests {
                     Issue.record("no file")
                     return
                 }
-                #expect(file.agreesWithDigests == agrees)
+                #expect(file.isIdentified == agrees)
             }
         }
     }
@@ -137,7 +137,7 @@ struct SurveyedFileTests {
             try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: subject.paths.destination)
             #expect(await subject.surveyCode(.verify) == .exists)
             #expect(try Self.existing(subject, .skip) != nil)
-            #expect(try Self.existing(subject, .verify, digests: [right])?.agreesWithDigests == true)
+            #expect(try Self.existing(subject, .verify, digests: [right])?.isIdentified == true)
         }
         try await WatchedPart.run { subject in
             try Self.finished(subject)

@@ -118,3 +118,12 @@ struct EngineOffice {
         lease.commit()
     }
 }
+
+extension EngineOffice {
+    /// A complete file without content.
+    static func file(wasThere: Bool = false) throws -> VerifiedFile {
+        let resource = RemoteResource(completeLength: nil)
+        return try VerifiedFile.judged(
+            .init(length: 0), for: .init(), by: wasThere ? .kept : .received(resource, .validator))
+    }
+}

@@ -517,7 +517,7 @@ package struct FleetSimulation {
             self.store(.checkpointed, id, shard)
         case .place: self.store(.placed, id, shard)
         case .conclude(let conclusion): self.conclude(conclusion, id, shard)
-        case .revise, .replaceExisting, .discard:
+        case .revise, .replaceExisting, .require, .discard:
             self.violations.append("shard \(shard) orders \(action)")
         case .interruptPlacing, .report: break
         }
@@ -551,7 +551,7 @@ package struct FleetSimulation {
             self.shards[shard].parts[download.file] = download.missing
             let bytes = download.missing.reduce(self.scenario.length) { $0 - ($1.upperBound - $1.lowerBound) }
             self.handle(.download(id, .checkpointed(bytes: bytes)), shard)
-        case .placed: self.handle(.download(id, .placed), shard)
+        case .placed: self.handle(.download(id, .placed(.simulated(length: self.scenario.length))), shard)
         case .start, .arrival, .head, .ended, .placeFreed, .death, .outageBegins, .outageEnds: break
         }
     }
@@ -560,14 +560,14 @@ package struct FleetSimulation {
         guard let place = self.shards[shard].downloads.firstIndex(where: { $0.id == id }) else { return }
         let file = self.shards[shard].downloads.remove(at: place).file
         switch conclusion {
-        case .completed:
+        case .completed(let verified) where !verified.wasThere:
             self.shards[shard].completedAt = self.now
             self.shards[shard].parts[file] = nil
             self.shards[shard].bytesDone += self.scenario.length
             self.bytesDone += self.scenario.length
             self.measureFairness()
         case .failed: self.shards[shard].filesFailed += 1
-        case .alreadyComplete, .paused, .cancelled:
+        case .completed, .paused, .cancelled:
             self.violations.append("shard \(shard): \(conclusion)")
         }
         self.handle(.removed(id), shard)

@@ -36,7 +36,7 @@ extension MachineWorld {
         for download in self.downloads {
             let mayChange = download.origin.lengths.count > 1
             switch (download.conclusions.last, download.lastWord) {
-            case (.completed, _), (.alreadyComplete, _): break
+            case (.completed, _): break
             case (.cancelled, .cancel), (.paused, .pause): break
             case (.failed(let failure), _) where failure.code == .changed && mayChange: break
             // If one answer lacks the validator, the download cannot exclude a change.

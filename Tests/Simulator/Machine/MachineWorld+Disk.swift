@@ -73,6 +73,9 @@ extension MachineWorld {
         if let told = download.told, length > 0, !told.contains(where: { $0.upperBound == length }) {
             self.violate("\(download.id) is placed, but no segment that ends at \(length) was reported as done")
         }
-        self.later(index, self.chance(self.faultiness) ? .storageFailed(Failure(.file, "no rename")) : .placed)
+        self.later(
+            index,
+            self.chance(self.faultiness)
+                ? .storageFailed(Failure(.file, "no rename")) : .placed(.simulated(length: length)))
     }
 }

@@ -40,7 +40,7 @@ extension MachineWorld {
             self.downloads[index].lastWord = .goOn
             switch self.machine.machine(self.downloads[index].id)?.conclusion {
             case .paused, .failed: self.downloads[index].hasConcluded = false
-            case .completed, .alreadyComplete, .cancelled, nil: break
+            case .completed, .cancelled, nil: break
             }
         case .pause:
             if self.downloads[index].lastWord == .goOn { self.downloads[index].lastWord = .pause }
@@ -48,7 +48,7 @@ extension MachineWorld {
             self.downloads[index].lastWord = .cancel
             switch self.machine.machine(self.downloads[index].id)?.conclusion {
             case .paused, .failed: self.downloads[index].hasConcluded = false
-            case .completed, .alreadyComplete, .cancelled, nil: break
+            case .completed, .cancelled, nil: break
             }
         case .ended(let lease, .storageFailed):
             // A sample only reads: if that fails, no byte is missing.
@@ -135,8 +135,9 @@ extension MachineWorld {
         case .replaceExisting:
             if self.downloads[index].disk.finished == nil { self.violate("\(id) replaces a file that does not exist") }
             self.downloads[index].disk.replacesFinished = true
+        case .require: self.violate("\(id) compares a file with digests that no server states")
         case .interruptPlacing:
-            guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event == .placed }) else { break }
+            guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event.isPlaced }) else { break }
             guard Bool.random(using: &self.generator) else { break }
             let at = self.steps[step].at
             self.steps[step] = DiskStep(id: id, at: at, event: .storageFailed(Failure(.cancelled, "interrupted")))
@@ -155,7 +156,7 @@ extension MachineWorld {
 
     private mutating func conclude(_ conclusion: DownloadConclusion, _ index: Int) {
         let download = self.downloads[index]
-        if conclusion == .alreadyComplete { self.checkAlreadyComplete(index) }
+        if conclusion.file?.wasThere == true { self.checkAlreadyComplete(index) }
         if download.hasConcluded { self.violate("\(download.id) concluded twice: \(conclusion)") }
         if conclusion == .paused, download.lastWord == .goOn {
             self.violate("\(download.id) paused, but was resumed since")

@@ -163,7 +163,7 @@ struct ModelDisk {
     func survey(length: Int64?, url: Int, salt: UInt64) -> Survey {
         if let finished, !self.replacesFinished {
             let record = finished.record?.stored(salt: salt)
-            return .existing(ExistingFile(length: finished.length, record: record, agreesWithDigests: nil))
+            return .existing(ExistingFile(.init(length: finished.length), record: record))
         }
         // An empty file has no manifest.
         guard let resource, let length, length > 0 else { return .nothing }

@@ -365,8 +365,9 @@ package struct SharingWorld {
             if download.bytes != download.length {
                 self.violations.append("\(download.bytes) of \(download.length) bytes are placed")
             }
-            self.later(id, .placed)
+            self.later(id, .placed(.simulated(length: download.length)))
         case .revise: self.violations.append("a download revises its only source")
+        case .require: self.violations.append("a download compares a file that does not exist")
         case .replaceExisting: self.violations.append("a download replaces a file that does not exist")
         case .interruptPlacing, .report: break
         case .discard: self.later(id, .discarded)

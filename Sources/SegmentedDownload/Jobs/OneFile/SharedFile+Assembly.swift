@@ -8,9 +8,8 @@ extension SharedFile {
     package enum Outcome: Hashable, Sendable {
         /// These tasks have not completed their ranges.
         case waiting(for: [Shard])
-        /// The file is in place. Only ``assembleRanges`` and ``completed`` make it. The CRC-32 is absent if neither a record nor a
-        /// digest made it necessary to read the file.
-        case assembled(length: Int64, crc: CRC32?)
+        /// The file is in place.
+        case assembled(VerifiedFile)
     }
 
     /// Puts the file into place if all tasks have completed their ranges.
@@ -55,9 +54,9 @@ extension SharedFile {
         switch plan.division.verdict(on: records, of: plan.resource, hasDigest: !expected.isEmpty) {
         case .waiting(let shards): return try await self.isEnded(plan) ? nil : .waiting(for: shards)
         case .complete(let crc):
-            try await self.place(plan, records, expected, crc, ifExists, run: run, unless: interruption)
+            let file = try await self.place(plan, records, expected, crc, ifExists, run: run, unless: interruption)
             try await self.clear(plan)
-            return .assembled(length: plan.division.length, crc: crc)
+            return .assembled(file)
         case .changed(let shard, let validator): throw self.changed(plan, shard, validator)
         case .unsuitable(let shard): throw try await self.unsuitable(shard)
         }
@@ -76,20 +75,22 @@ extension SharedFile {
         defer { file.close() }
         let status = try file.status()
         let record = try await self.record(ofPlaced: file, plan, isRequired: expected.isEmpty)
-        var crc = record?.crc
+        let path = self.paths.destination.printable
+        let hint = self.startingOver(removing: self.paths.destination)
+        let verified: VerifiedFile
         // Without a record, only digests can show that the content is right.
         if !digests.isEmpty || !(record?.isCurrent(for: status) ?? plan.digests.isEmpty) {
             let content = try self.content(of: file, plan, for: expected, unless: interruption)
-            let path = self.paths.destination.printable
-            let hint = self.startingOver(removing: self.paths.destination)
             if let record, record.crc != content.crc {
                 throw DownloadError(.integrity, "the bytes of \(path) are not those that were received", hint: hint)
             }
-            try content.check(expected, at: path, hint: hint)
-            crc = content.crc
+            verified = try content.judged(for: expected, from: plan.resource, at: path, hint: hint)
+        } else {
+            let known = VerifiedFile.Content(length: status.length, crc: record?.crc)
+            verified = try .judged(known, for: .init(length: plan.division.length), by: .recorded)
         }
         try await self.clear(plan)
-        return .assembled(length: plan.division.length, crc: crc)
+        return .assembled(verified)
     }
 
     /// Whether another task has put the file into place, and removed records and plan. Throws if they are gone and the file is
@@ -172,7 +173,7 @@ extension SharedFile {
     private func place(
         _ plan: SharedFilePlan, _ records: [Shard: FinishedRecord], _ digests: [ExpectedDigest], _ crc: CRC32,
         _ ifExists: DownloadOptions.ExistingFilePolicy, run: UInt64, unless interruption: Latch
-    ) async throws {
+    ) async throws -> VerifiedFile {
         let path = self.dataPath(of: plan.id)
         // Opened anew: on NFS only then all bytes of other machines are visible (nfs(5), "close-to-open").
         let file = try self.window(spanning: plan).openData(in: self.storage, .update)
@@ -181,7 +182,8 @@ extension SharedFile {
         try self.storage.checkTrust(before, path)
         let content = try self.content(of: file, plan, for: digests, unless: interruption)
         try await self.withdraw(zip(plan.division.shards, content.ranges).filter { records[$0]?.crc != $1 }.map(\.0))
-        try content.check(digests, at: path.printable, hint: self.startingOver())
+        let verified = try content.judged(
+            for: digests, from: plan.resource, at: path.printable, hint: self.startingOver())
         // The time before the file was read: the record does not count for what is written later.
         var modified = before.modified
         if plan.options.keepsRemoteTime, let date = plan.resource.validator.lastModified {
@@ -202,6 +204,7 @@ extension SharedFile {
                 "\(self.paths.destination.printable) was replaced by another program while it was moved into place")
         }
         try await self.storage.synchronize(directory: self.paths.directory)
+        return verified
     }
 
     private func rename(_ path: String, replacing: Bool) throws(DownloadError) {
@@ -221,16 +224,19 @@ extension SharedFile {
         /// The CRC-32 of each task's range, in the order of the ranges.
         var ranges: [CRC32] = []
         var crc = CRC32()
+        var length: Int64 = 0
         var hexes: [ExpectedDigest.Algorithm: String] = [:]
 
-        /// Throws if a digest is wrong.
-        func check(_ digests: [ExpectedDigest], at path: String, hint: String) throws(DownloadError) {
-            guard let wrong = digests.first(where: { self.hexes[$0.algorithm] != $0.hex }) else { return }
-            throw DownloadError(
-                .integrity,
-                "the file's \(wrong.algorithm.rawValue) is \(self.hexes[wrong.algorithm] ?? ""), not \(wrong.hex). It is kept as "
-                    + path,
-                hint: hint)
+        /// The file as one of the resource with these digests.
+        func judged(
+            for digests: [ExpectedDigest], from resource: RemoteResource, at path: String, hint: String
+        ) throws(DownloadError) -> VerifiedFile {
+            let content = VerifiedFile.Content(length: self.length, crc: self.crc, hexes: self.hexes)
+            do throws(Failure) {
+                return try .judged(content, for: .init(digests: digests), by: .received(resource, .validator))
+            } catch {
+                throw DownloadError(.integrity, "\(error.message). It is kept as \(path)", hint: hint)
+            }
         }
     }
 
@@ -249,9 +255,9 @@ extension SharedFile {
             }
             content.ranges.append(crc)
             content.crc.append(crc, length: count)
+            content.length += count
         }
         for digest in running { content.hexes[digest.algorithm] = digest.hex }
-        content.hexes[.crc32] = content.crc.hex
         return content
     }
 

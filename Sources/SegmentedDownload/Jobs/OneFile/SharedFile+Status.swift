@@ -47,14 +47,22 @@ extension SharedFile {
 }
 
 extension SharedFile {
-    /// Whether the destination is the complete file already; nil if it does not exist.
+    /// What is at the destination.
+    package enum Existing: Sendable {
+        /// The server's file.
+        case complete(VerifiedFile)
+        /// Another file, or one of which nothing shows that it is the server's.
+        case other
+    }
+
+    /// What is at the destination; nil if nothing is.
     ///
     /// - Parameter leftover: The plan that has put the destination into place, if it is still there. On a file system without
     ///   extended attributes it has the record of the destination.
     /// - Throws: ``DownloadError`` with code `exists` if it is no file, or not to be trusted.
-    package func isComplete(
+    package func existing(
         _ resource: RemoteResource, digests: [ExpectedDigest], leftover: SharedFilePlan?
-    ) throws(DownloadError) -> Bool? {
+    ) throws(DownloadError) -> Existing? {
         do {
             guard try self.storage.status(of: self.paths.destination) != nil else { return nil }
             let finding = try Surveyor(storage: self.storage, digests: digests).survey(self.paths, policy: .verify)
@@ -62,12 +70,41 @@ extension SharedFile {
                 finding.part?.close()
                 return nil
             }
-            if let agrees = file.agreesWithDigests { return agrees }
+            if let isIdentified = file.isIdentified {
+                return isIdentified ? .complete(try file.judged(by: .digests)) : .other
+            }
             guard file.length == resource.completeLength,
                 let recorded = try file.record ?? leftover.flatMap({ try self.resource(ofPlaced: $0) }),
                 case .same = recorded.verdict(on: resource)
-            else { return false }
-            return true
+            else { return .other }
+            let unread = recorded.digestsLacking(of: resource.digests)
+            guard unread.isEmpty else { return try self.existing(resource, digests: unread, leftover: leftover) }
+            return .complete(try file.judged(by: .confirmed(recorded)))
+        } catch {
+            throw DownloadError(wrapping: error)
+        }
+    }
+
+    /// The existing file, for a request that keeps any file; nil if there is none.
+    ///
+    /// - Throws: ``DownloadError`` with code `exists` if it does not have the digests that were given.
+    package func kept(digests: [ExpectedDigest]) throws(DownloadError) -> VerifiedFile? {
+        do {
+            guard let status = try self.storage.status(of: self.paths.destination) else { return nil }
+            var content = VerifiedFile.Content(length: status.length)
+            if !digests.isEmpty {
+                let file = try self.storage.open(self.paths.destination, .read)
+                defer { file.close() }
+                let hexes = try file.digests(digests.map(\.algorithm), length: status.length)
+                for (digest, hex) in zip(digests, hexes) { content.hexes[digest.algorithm] = hex }
+            }
+            do throws(Failure) {
+                return try .judged(content, for: .init(digests: digests), by: .kept)
+            } catch {
+                throw DownloadError(
+                    .exists, "\(self.paths.destination.printable) exists, and \(error.message)",
+                    remedy: .keepBothOrReplace)
+            }
         } catch {
             throw DownloadError(wrapping: error)
         }

@@ -8,7 +8,7 @@ package struct SharedFileTask: Sendable {
         /// A fetch failed. What was fetched is kept.
         case failed
         /// The destination is the server's file already.
-        case alreadyComplete
+        case alreadyComplete(VerifiedFile)
         /// The destination is another file, which the request does not replace.
         case different
         /// The server's file has no bytes, so there is nothing to divide.
@@ -91,13 +91,12 @@ package struct SharedFileTask: Sendable {
         _ resource: RemoteResource, _ leftover: SharedFilePlan?
     ) throws(DownloadError) -> Ending? {
         guard self.request.ifExists != .overwrite,
-            let isComplete = try self.file.isComplete(
-                resource, digests: self.request.digests, leftover: leftover)
+            let existing = try self.file.existing(resource, digests: self.request.digests, leftover: leftover)
         else { return nil }
-        if isComplete, self.request.ifExists != .fail {
+        if case .complete(let file) = existing, self.request.ifExists != .fail {
             // The file is complete whether or not this succeeds.
             try? self.file.removeRest()
-            return .alreadyComplete
+            return .alreadyComplete(file)
         }
         return self.request.ifExists == .update ? nil : .different
     }

@@ -1,0 +1,65 @@
+import SegmentedDownloadCore
+import Testing
+
+/// The one gate to success.
+@Suite("A verified file")
+struct VerifiedFileTests {
+    private typealias Content = VerifiedFile.Content
+
+    private static func digest(_ algorithm: ExpectedDigest.Algorithm, _ digit: Character) throws -> ExpectedDigest {
+        try #require(ExpectedDigest(algorithm, hex: String(repeating: digit, count: algorithm == .md5 ? 32 : 64)))
+    }
+
+    private static func code(
+        _ content: Content, _ requirements: VerifiedFile.Requirements = .init(), _ proof: VerifiedFile.Proof = .kept
+    ) -> Failure.Code? {
+        do throws(Failure) {
+            _ = try VerifiedFile.judged(content, for: requirements, by: proof)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test("Each digest that is required must be the file's, and one that was not computed is no proof")
+    func digests() throws {
+        let (sha256, md5) = (try Self.digest(.sha256, "a"), try Self.digest(.md5, "b"))
+        let right = Content(length: 1, hexes: [.sha256: sha256.hex, .md5: md5.hex])
+        for proof in [.kept, .recorded, .digests, .received(RemoteResource(completeLength: 1), .validator)]
+            as [VerifiedFile.Proof]
+        {
+            #expect(Self.code(right, .init(digests: [sha256, md5]), proof) == nil)
+            let wrong = Content(length: 1, hexes: [.sha256: sha256.hex, .md5: String(repeating: "c", count: 32)])
+            #expect(Self.code(wrong, .init(digests: [sha256, md5]), proof) == .integrity)
+            #expect(Self.code(wrong, .init(digests: [sha256]), proof) == nil)
+            let lacking = Content(length: 1, hexes: [.sha256: sha256.hex])
+            #expect(Self.code(lacking, .init(digests: [sha256, md5]), proof) == .internal)
+        }
+        let both = [md5, try Self.digest(.md5, "c")]
+        #expect(Self.code(right, .init(digests: both)) == .integrity, "a file cannot have two")
+    }
+
+    @Test("Digests of pieces that were given must have been compared, and agree")
+    func pieces() {
+        for (agree, code) in [(true, nil), (false, .integrity), (nil, .internal)] as [(Bool?, Failure.Code?)] {
+            #expect(Self.code(.init(length: 1, piecesAgree: agree), .init(hasPieces: true)) == code)
+            #expect(Self.code(.init(length: 1, piecesAgree: agree), .init()) == nil)
+        }
+    }
+
+    @Test("The length is the one that was given, and the server's")
+    func lengths() {
+        #expect(Self.code(.init(length: 1), .init(length: 2)) == .integrity)
+        #expect(Self.code(.init(length: 2), .init(length: 2)) == nil)
+        for proof in [{ .confirmed($0) }, { .received($0, .comparison) }] as [(RemoteResource) -> VerifiedFile.Proof] {
+            #expect(Self.code(.init(length: 1), .init(), proof(RemoteResource(completeLength: 2))) == .integrity)
+            #expect(Self.code(.init(length: 2), .init(), proof(RemoteResource(completeLength: 2))) == nil)
+            #expect(Self.code(.init(length: 2), .init(), proof(RemoteResource(completeLength: nil))) == nil)
+        }
+    }
+
+    @Test("Digests prove nothing if none was required")
+    func proof() {
+        #expect(Self.code(.init(length: 1), .init(), .digests) == .internal)
+    }
+}
