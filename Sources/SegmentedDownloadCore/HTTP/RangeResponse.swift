@@ -77,7 +77,7 @@ package struct RangeRequest: Hashable, Sendable {
     /// What a 304 says against the file on disk. It may omit fields; those that it has must be the recorded ones. A weak tag
     /// satisfies `If-None-Match`, and is no strong one.
     fileprivate func objection(toUnmodified head: ResponseHead) -> RangeResponse? {
-        let stated = Validator(head)
+        let stated = Validator(head, sent: head.date)
         guard let identity = self.identity else {
             guard let asked = self.modifiedSince, let date = stated.lastModified, date > asked else { return nil }
             return .changed("the remote file is newer, although the server says that it was not modified")
@@ -323,10 +323,12 @@ package enum RangeResponse: Hashable, Sendable {
             .flatMap { $0.asciiLowercased.split(separator: UInt8(ascii: ",")) }
             .map { String(decoding: $0.trimmingFieldWhitespace, as: UTF8.self) }
             .filter { !$0.isEmpty && $0 != "identity" }
+        // Read once, because each reading of a field costs an allocation.
+        let date = head.date
         var resource = RemoteResource(
-            completeLength: completeLength, validator: Validator(head),
+            completeLength: completeLength, validator: Validator(head, sent: date),
             contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ","), locator: locator)
-        resource.begunAt = head.date ?? head.received
+        resource.begunAt = date ?? head.received
         return resource
     }
 
@@ -337,9 +339,10 @@ package enum RangeResponse: Hashable, Sendable {
 
 extension Validator {
     /// The validator that a response's head states.
-    fileprivate init(_ head: ResponseHead) {
+    ///
+    /// - Parameter date: The head's own date.
+    fileprivate init(_ head: ResponseHead, sent date: HTTPDate?) {
         self.init(
-            tagFields: head.values(.eTag), dateFields: head.values(.lastModified), sent: head.date,
-            received: head.received)
+            tagFields: head.values(.eTag), dateFields: head.values(.lastModified), sent: date, received: head.received)
     }
 }
