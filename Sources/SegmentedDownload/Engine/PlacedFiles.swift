@@ -74,7 +74,7 @@ final class PlacedFiles: Sendable {
 
     /// Claims a file that was there before for one download, so that no other one of the run replaces it or counts it as complete.
     ///
-    /// - Parameter isIdentified: Whether digests show that the file is the download's, whoever else claims it.
+    /// - Parameter isIdentified: Whether digests show that the file is the download's, also if another one claims it.
     /// - Returns: Whether it may go on. If not, another download of the run has claimed the file.
     func claim(
         _ content: Content, _ status: StorageStatus, at path: String, by id: DownloadID, isIdentified: Bool
