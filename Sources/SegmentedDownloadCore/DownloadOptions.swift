@@ -42,8 +42,8 @@ public struct DownloadOptions: Hashable, Sendable {
     /// A file that another download of the group has put there is never replaced or kept in place of the requested one
     /// unless a digest or the library's record proves that it is the same file: the download fails with code `exists`.
     /// For ``overwrite`` and for files that are kept without a proof, this holds for files placed since the group
-    /// was last without active downloads. Downloads of the same part of the same URL are not distinguished. With
-    /// ``rename`` the file gets another name.
+    /// was last without active downloads. Downloads of the same part of the same URL with equal fields are not distinguished
+    /// unless one states more, such as a digest. With ``rename`` the file gets another name.
     public enum ExistingFilePolicy: String, Codable, Hashable, Sendable, CaseIterable {
         /// Succeed without fetching if it is the remote file. Replace it if this library downloaded it from another URL and
         /// it has the remote file's length. Otherwise fail with code `exists`.

@@ -31,10 +31,11 @@ enum ManifestProperties {
         let id = body.prefix(8)
         var sequence: UInt32 = 0
         while !program.isAtEnd {
-            let record = Self.record(&program, completeLength: header?.completeLength ?? .max)
-            log.append(record)
-            written += Self.withChecksum(of: record, sequence: sequence, id: id)
-            sequence += 1
+            for record in Self.records(&program, completeLength: header?.completeLength ?? .max) {
+                log.append(record)
+                written += Self.withChecksum(of: record, sequence: sequence, id: id)
+                sequence += 1
+            }
         }
         guard let header else {
             let isNeeded = kind & 0x80 == 0 && version <= 6
@@ -50,7 +51,11 @@ enum ManifestProperties {
             header.resource.wholeLength == nil || version == 6, "version \(version) has a length of the whole file")
         try require(version != 1 || header.label == .init(), "version 1 has no \(header.label)")
         let manifest = try Self.decode(written)
-        try require(manifest.header == header, "the log changed the header \(header)")
+        var stated = header
+        stated.resource.state(log.stated.compactMap { ExpectedDigest($0) })
+        try require(manifest.header == stated, "the log changed the header \(header)")
+        let contents = manifest.contents.map { "\($0.digest) of \($0.range ?? 0..<0)" }
+        try require(contents == log.contents.map(\.text), "stated of ranges is \(contents)")
         try require(manifest.durable == log.durable, "durable are \(manifest.durable) and not \(log.durable)")
         try require(manifest.pending == log.pending, "pending are \(manifest.pending) and not \(log.pending)")
         try require(manifest.pausedModified == log.pausedModified, "the pause is \(manifest.pausedModified ?? -1)")
@@ -80,7 +85,9 @@ enum ManifestProperties {
             try require(
                 read.header == manifest.header && read.durable == manifest.durable && read.pending == manifest.pending,
                 "the mark changed the claims")
-            try require(read.digestStates == manifest.digestStates, "the mark changed the digests")
+            try require(
+                read.digestStates == manifest.digestStates && read.contents == manifest.contents,
+                "the mark changed the digests")
             try require(
                 read.pausedModified == manifest.pausedModified && read.isRejected == manifest.isRejected
                     && read.isOverstated == manifest.isOverstated,
@@ -151,7 +158,9 @@ enum ManifestProperties {
         damaged[Int(damage.place) * 7 % bytes.count] ^= damage.mask
         damaged.removeLast(min(Int(damage.cut), bytes.count))
         guard let manifest = try? ManifestCodec.decode(damaged) else { return }
-        try require(manifest.header == header, "damage changed the header")
+        var plain = manifest.header
+        plain.resource.digests = header.resource.digests
+        try require(plain == header, "damage changed the header")
         try require(Set(manifest.durable).isSubset(of: log.everDurable), "damage added durable claims")
         try require(Set(manifest.durable + manifest.pending).isSubset(of: log.everClaimed), "damage added claims")
         try Self.check(manifest)
@@ -223,8 +232,31 @@ enum ManifestProperties {
         return label
     }
 
-    private static func record(_ program: inout ByteProgram, completeLength: Int64) -> ManifestModel.Record {
+    /// One record, or those of a statement, of which some may be missing.
+    private static func records(
+        _ program: inout ByteProgram, completeLength: Int64
+    ) -> [ManifestModel.Record] {
         let kind = program.byte()
+        guard kind & 0x60 == 0x20 else { return [Self.record(kind, &program, completeLength: completeLength)] }
+        let (number, shape) = (UInt32(kind & 7), program.byte())
+        let count = shape & 8 == 0 ? [1, 1, 1, 1, 1, 2, 2, 4][Int(number)] : Int(shape & 7)
+        // The whole file, or a range, which may be empty or longer than the file.
+        let isWhole = shape & 0x10 == 0
+        let range = [program.number(upTo: completeLength), program.number(upTo: completeLength)].map { UInt64($0) }
+        let head = ManifestModel.Record(
+            kind: 9 | number << 8, first: isWhole ? 0 : range[0], second: isWhole ? 0 : range[1], crc: 0)
+        let pieces = (0..<count).map { index in
+            ManifestModel.Record(
+                kind: 9 | number << 8 | UInt32(index + (shape & 0x20 == 0 ? 1 : 2)) << 16,
+                first: UInt64(shape) << 56 | 1,
+                second: UInt64(index), crc: 0)
+        }
+        return [head] + pieces
+    }
+
+    private static func record(
+        _ kind: UInt8, _ program: inout ByteProgram, completeLength: Int64
+    ) -> ManifestModel.Record {
         guard kind & 0x40 == 0 else {
             return ManifestModel.Record(
                 kind: UInt32(kind & 15), first: program.integer(), second: program.integer(), crc: UInt32(kind))

@@ -16,6 +16,10 @@ final class Checker: @unchecked Sendable {
     private var memory: (bytes: Int, connections: Int)?
     private var deliveredBefore = 0
     private var requestsBefore = 0
+    /// What was stated about the files.
+    let ledger: StatementLedger
+    /// Whether runs without faults may end with `integrity`, because of what was stated in earlier ones.
+    var mayDiffer = false
     /// Whether another user planted this file.
     var isPlanted: (SimulatedDisk.Inode) -> Bool = { _ in false }
     /// The files for which the run requests the twin's URL.
@@ -30,7 +34,7 @@ final class Checker: @unchecked Sendable {
     private var isConfirmed: [Int: Bool] = [:]
     /// Such files that were reported as unconfirmed.
     private var unconfirmed: [SimulatedDisk.Inode] = []
-    private var endings: [String] = []
+    private(set) var endings: [String] = []
     /// Sources that a download reported in this run as having different bytes, by file.
     private var blamed: [(file: Int, host: String)] = []
     /// A digest of the manifests that became durable and of the completed files.
@@ -39,6 +43,7 @@ final class Checker: @unchecked Sendable {
     init(disk: SimulatedDisk, network: SimulatedNetwork) {
         self.disk = disk
         self.network = network
+        self.ledger = StatementLedger(disk: disk, network: network)
         disk.onSync = { [unowned self] inode in self.synced(inode) }
         disk.onName = { [unowned self] name, inode in self.named(name, inode) }
         network.onOpen = { [unowned self] file in self.opened(file) }
@@ -125,7 +130,9 @@ final class Checker: @unchecked Sendable {
             isNew
             ? self.network.versions(of: file, isTwin: self.expectsTwin[file] ?? false)
             : self.network.versions(of: file)
-        if !versions.contains(where: { $0.bytes == inode.bytes }) {
+        // What another program makes of a complete file is not the download's.
+        if self.ledger.edited.contains(where: { $0 === inode }) { return }
+        if !versions.contains(where: { self.wanted($0, of: file) == inode.bytes[...] }) {
             let distances = versions.map { version in
                 let first = zip(version.bytes, inode.bytes).enumerated().first { $1.0 != $1.1 }?.offset
                 return "\(version.bytes.count)@\(first.map { "\($0)" } ?? "-")"
@@ -137,6 +144,13 @@ final class Checker: @unchecked Sendable {
             guard self.network.isOverwritten(file) else { return self.violate(what) }
             self.mixed.append((file, inode, what))
         }
+    }
+
+    /// The bytes of a version that are requested: all, or a part.
+    private func wanted(_ version: SimulatedOrigin.Version, of file: Int) -> ArraySlice<UInt8> {
+        guard let part = self.network.parts[file] else { return version.bytes[...] }
+        let end = part.last.map { min(Int($0) + 1, version.bytes.count) } ?? version.bytes.count
+        return version.bytes[min(Int(part.first), end)..<end]
     }
 
     /// Evaluates the mixtures of an overwritten file's versions that got the file's name in this run.
@@ -200,16 +214,20 @@ final class Checker: @unchecked Sendable {
         }
         if manifest.isOverstated { self.violate("the manifest of file \(file) counts claims that it does not have") }
         let pending = Set(manifest.pending)
+        // Another program's changes are found by reading, at the latest when the file is complete.
+        guard !self.ledger.partsEdited.contains(file) else { return }
         for claim in manifest.durable where !pending.contains(claim) && !Self.holds(claim, durable) {
             self.violate("file \(file): \(claim.range) is claimed as durable and is not")
         }
-        // A change within a response is found only after its bytes were claimed.
-        guard !self.network.isOverwritten(file) else { return }
+        // A change or damage within a response is found only after its bytes were claimed.
+        guard !self.network.isOverwritten(file), !self.network.damaged.contains(file) else { return }
         let versions = self.network.versions(of: file)
         let claims = (manifest.durable + manifest.pending).settled()
         for mark in Set(claims.map(\.mark)).sorted() {
             let own = claims.filter { $0.mark == mark }
-            if !versions.contains(where: { version in own.allSatisfy { Self.holds($0, version.bytes) } }) {
+            if !versions.contains(where: { version in
+                own.allSatisfy { Self.holds($0, Array(self.wanted(version, of: file))) }
+            }) {
                 self.violate("file \(file): the claims with mark \(mark) match no single version")
             }
         }
@@ -242,7 +260,10 @@ final class Checker: @unchecked Sendable {
     }
 
     /// Notes that a file is reported as complete, and whether with a proof.
-    func noteCompleted(file: Int, isConfirmed: Bool) { self.isConfirmed[file] = isConfirmed }
+    func noteCompleted(file: Int, isConfirmed: Bool) {
+        self.isConfirmed[file] = isConfirmed
+        for violation in self.ledger.complete(file) { self.violate(violation) }
+    }
 
     /// Ends a run.
     func end(wasKilled: Bool) { self.judgeMixed(wasKilled: wasKilled) }
@@ -255,6 +276,7 @@ final class Checker: @unchecked Sendable {
             self.blamed.removeAll { $0 == (file, String(note[..<end])) }
         } else if note.contains("the remote file changed") {
             self.forgive(file: file)
+            self.ledger.restart(file)
         }
     }
 
@@ -265,6 +287,8 @@ final class Checker: @unchecked Sendable {
     private func checkBlame() {
         for (file, host) in self.blamed
         where self.endings.indices.contains(file) && self.endings[file] == "completed" {
+            // A digest may show that the one that was reported is right, and the others are not.
+            guard self.ledger.demands[file]?.digest == nil else { continue }
             let sources = [self.network.origins[file]] + self.network.others[file]
             let number = host.hasPrefix("other") ? (Int(host.dropFirst("other".count)) ?? 0) + 1 : 0
             guard sources[number].versions.count == 1, let inode = self.disk.names["file\(file)"] else { continue }
@@ -281,7 +305,7 @@ final class Checker: @unchecked Sendable {
         if endings.contains("internal") { self.violate("a run ends with an internal error") }
         guard isCalm else { return }
         // `exists`: the file was completed before the remote file changed, and is not overwritten.
-        let words = ["completed", "already", "changed", "exists"]
+        let words = ["completed", "already", "changed", "exists"] + (self.mayDiffer ? ["integrity"] : [])
         for (file, ending) in endings.enumerated() where !words.contains(ending) {
             if ending == "network", self.mayEndEarly(file) { continue }
             self.violate("without faults a run ends with \(ending)")
@@ -317,7 +341,7 @@ final class Checker: @unchecked Sendable {
             }
             self.named("file\(file)", inode, isNew: false)
             if ending == "completed" || ending == "already", !self.unconfirmed.contains(where: { $0 === inode }),
-                inode.bytes != self.current(file).bytes,
+                inode.bytes != self.current(file),
                 !self.network.origins[file].redirects, self.network.others.isEmpty
             {
                 self.violate("file \(file) is reported as current and is an older version")
@@ -328,7 +352,8 @@ final class Checker: @unchecked Sendable {
                 [".segdl", ".segdl-part", ".segdl-new"] + olds.flatMap { [$0 + ".segdl", $0 + ".segdl-part"] }
             // A file that is complete already says nothing about what another URL left: that is kept. It may be a part
             // without a manifest, if the other URL's run was killed before its first checkpoint.
-            let isKept = ending == "exists" || ending == "already" && !self.isPartOfSameURL(file)
+            let isKept =
+                ending == "exists" || ending == "already" && (self.mayDiffer || !self.isPartOfSameURL(file))
             for suffix in suffixes where !isKept {
                 if self.disk.names["file\(file)\(suffix)"] != nil {
                     self.violate("file\(file)\(suffix) is left behind")
@@ -343,13 +368,17 @@ final class Checker: @unchecked Sendable {
         guard let inode = self.disk.names["file\(file).segdl"], let manifest = try? ManifestCodec.decode(inode.bytes),
             let source = manifest.header.sources.first
         else { return false }
-        return source.hasSuffix("/twin") == (self.expectsTwin[file] == true)
+        let isTwin =
+            self.network.origins[file].hasVariants
+            ? manifest.header.selection?.names.isEmpty == false : source.hasSuffix("/twin")
+        return isTwin == (self.expectsTwin[file] == true)
     }
 
-    /// The current version at the URL that the last run requested.
-    private func current(_ file: Int) -> SimulatedOrigin.Version {
+    /// The bytes that the present run requests, of the current version.
+    func current(_ file: Int) -> [UInt8] {
         let origin = self.network.origins[file]
-        return self.expectsTwin[file] == true ? origin.twin(of: origin.current) : origin.current
+        let version = self.expectsTwin[file] == true ? origin.twin(of: origin.current) : origin.current
+        return Array(self.wanted(version, of: file))
     }
 
     /// Checks that without faults nothing is fetched twice, except the piece in flight when a segment is cut short, and

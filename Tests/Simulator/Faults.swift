@@ -38,6 +38,10 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
     /// Files that are overwritten in place on the origin: responses being sent go on with the new bytes.
     package static let overwriting = Faults(rawValue: 1 << 21)
 
+    /// What is stated about the bytes: digests that servers and users state, some of them wrong, damage that only these show,
+    /// variants by a request field, parts of files, and files that another program edits.
+    package static let statements = Faults(rawValue: 1 << 22)
+
     package static let names: [(String, Faults)] = [
         ("refusal", .refusal), ("reset", .reset), ("stall", .stall), ("truncation", .truncation),
         ("black-hole", .blackHole), ("uneven-rates", .unevenRates), ("errors", .errors), ("lies", .lies),
@@ -48,7 +52,9 @@ package struct Faults: OptionSet, Hashable, Sendable, CustomStringConvertible {
     ]
 
     /// Faults that are drawn apart from the others, so that they do not change older seeds.
-    package static let namesApart: [(String, Faults)] = [("identity", .identity), ("overwriting", .overwriting)]
+    package static let namesApart: [(String, Faults)] = [
+        ("identity", .identity), ("overwriting", .overwriting), ("statements", .statements),
+    ]
 
     package static let all = Faults((Self.names + Self.namesApart).map(\.1))
 

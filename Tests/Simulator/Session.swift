@@ -61,7 +61,8 @@ struct Session: Sendable {
             case .note(let text): self.checker.handle(text, file: file)
             case .failed, .paused: self.checker.forgive(file: file)
             case .completed(let result): self.checker.compare(result.digests, of: file)
-            case .started, .state, .progress, .segment, .retrying, .checkpoint, .cancelled: break
+            case .started(let start): if start.resumedFrom == 0 { self.checker.ledger.beginAnew(file) }
+            case .state, .progress, .segment, .retrying, .checkpoint, .cancelled: break
             }
             guard outcome.isLogged else { continue }
             if case .progress = event { continue }

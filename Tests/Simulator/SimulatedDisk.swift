@@ -224,10 +224,14 @@ package final class SimulatedDisk: @unchecked Sendable {
         return self.openNext
     }
 
-    /// The time stamp of a change now; no two are equal.
+    /// Whether times are whole seconds, as on some file systems.
+    package var hasWholeSeconds = false
+
+    /// The time stamp of a change now; no two are equal, unless times are whole seconds.
     func stamp() -> Int64 {
         self.ordinalNext += 1
-        return Int64(self.clock.now.components.seconds) * 1_000_000_000 + Int64(self.ordinalNext)
+        return Int64(self.clock.now.components.seconds) * 1_000_000_000
+            + (self.hasWholeSeconds ? 0 : Int64(self.ordinalNext))
     }
 
     func create(_ path: String, permissions: UInt32) -> Inode {

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 package import SegmentedDownload
 package import SegmentedDownloadCore
@@ -31,6 +32,16 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     /// When the shared link is free again.
     private var linkFreeAt: Duration = .zero
     private var epoch = 0
+    /// A generator of its own, so that its decisions change nothing else in a world.
+    private var statementsGenerator: SplitMix64
+    /// SHA-256 by file, version and whether it is the twin's.
+    private var digestsKnown: [[Int]: ExpectedDigest] = [:]
+    /// The files of which only a part is requested.
+    package var parts: [Int: DownloadOptions.Part] = [:]
+    /// The files of which a body was damaged.
+    package private(set) var damaged: Set<Int> = []
+    /// Called with a file's number and the digests that a response with bytes of it states for the whole file.
+    package var onStatement: (Int, [ExpectedDigest]) -> Void = { _, _ in }
 
     package private(set) var connections = 0
     package private(set) var connectionsPeak = 0
@@ -53,6 +64,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
 
     package init(seed: UInt64, clock: SimulatedClock, origins: [SimulatedOrigin]) {
         self.generator = SplitMix64(seed: seed)
+        self.statementsGenerator = SplitMix64(seed: seed ^ 0x7374_6174_6564)
         self.clock = clock
         self.origins = origins
     }
@@ -106,7 +118,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         let isOwn = ["origin", "mirror0"].contains(request.url.host) && !request.url.path.hasSuffix("/twin")
         let body = Body(
             network: self, epoch: epoch, file: isOwn ? file : nil, answer: answer, rate: self.connectionRate(),
-            faultAt: self.breakingPoint(answer))
+            faultAt: self.breakingPoint(answer)
+        ) { [unowned self] digests in self.onStatement(file, digests) }
         return try await consume(answer.head, body)
     }
 
@@ -130,14 +143,19 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             // Differing mirrors: an odd one serves the version before.
             let mirror =
                 self.faults.contains(.differingMirrors) ? Int.random(in: 0...3, using: &self.generator) / 3 : 0
+            let target =
+                origin.redirectsHome
+                ? "http://origin/file\(file)/build\(origin.current.number)/signed/\(expiry)"
+                : "http://mirror\(mirror)/file\(file)/signed/\(expiry)"
             var answer = none
-            answer.head = ResponseHead(
-                status: 302, fields: [.location: "http://mirror\(mirror)/file\(file)/signed/\(expiry)"])
+            answer.head = ResponseHead(status: 302, fields: [.location: target])
             return answer
         }
         var version = origin.current
         if let later = origin.versionLater, self.clock.now >= later.since { version = later.version }
-        if request.url.path.hasSuffix("/twin") { version = origin.twin(of: version) }
+        let isVariant = origin.hasVariants && request.fields[SimulatedOrigin.variantField] != nil
+        let isTwin = request.url.path.hasSuffix("/twin") || isVariant
+        if isTwin { version = origin.twin(of: version) }
         if request.url.path.contains("/signed") {
             let expiry = request.url.path.split(separator: "/").last.flatMap { Int64($0) } ?? 0
             if self.clock.now > .seconds(expiry) {
@@ -156,11 +174,79 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             answer = stubborn.answer(request, version, node: node)
         }
         if self.chance(.lies, perMille: 20),
-            let lie = SimulatedOrigin.Lie.allCases.randomElement(using: &self.generator)
+            let lie = SimulatedOrigin.Lie.allCases.randomElement(using: &self.generator),
+            // The first byte of a part may be one of a file that is coded.
+            lie != .coded || self.parts[file] == nil
         {
             answer = origin.distort(answer, lie, using: &self.generator)
         }
+        if let digests = origin.digests {
+            self.state(digests, of: version, isTwin: isTwin, file, isPart: self.parts[file] != nil, in: &answer)
+        }
         return answer
+    }
+
+    /// Has an answer state digests, of which some are wrong, and damages some of the bodies with a digest.
+    private func state(
+        _ digests: SimulatedOrigin.Digests, of version: SimulatedOrigin.Version, isTwin: Bool, _ file: Int,
+        isPart: Bool,
+        in answer: inout SimulatedOrigin.Answer
+    ) {
+        guard [200, 206, 304].contains(answer.head.status) else { return }
+        func draws(_ perMille: Int) -> Bool { Int.random(in: 0..<1000, using: &self.statementsGenerator) < perMille }
+        func whole() -> (ExpectedDigest, isWrong: Bool) {
+            guard !draws(digests.wrong) else { return (Self.digest(of: [UInt8(version.number & 0xFF), 0]), true) }
+            let key = [file, version.number, isTwin ? 1 : 0, version.bytes.count]
+            let digest = self.digestsKnown[key] ?? Self.digest(of: version.bytes)
+            self.digestsKnown[key] = digest
+            return (digest, false)
+        }
+        var fields = answer.head.fields
+        var provesBody = false
+        if draws(digests.whole) {
+            let (digest, isWrong) = whole()
+            fields[Self.reprDigest] = Self.field(digest)
+            answer.stated = [digest]
+            provesBody = !isWrong && !isPart
+            if answer.head.status == 304 { self.onStatement(file, [digest]) }
+        }
+        if answer.head.status == 304 || answer.body.isEmpty {
+            answer.head = ResponseHead(status: answer.head.status, fields: fields)
+            return
+        }
+        if draws(digests.content) {
+            fields[Self.contentDigest] = Self.field(Self.digest(of: Array(answer.version.bytes[answer.body])))
+            provesBody = true
+        } else if draws(digests.trailing), answer.head.status == 206, answer.body.count < version.bytes.count {
+            fields[.trailer] = "Repr-Digest"
+            answer.statedAfterwards = [whole().0]
+        }
+        answer.head = ResponseHead(status: answer.head.status, fields: fields)
+        if provesBody, draws(digests.damaged) {
+            self.damaged.insert(file)
+            var bytes = answer.version.bytes
+            bytes[Int.random(in: answer.body, using: &self.statementsGenerator)] ^= 0x10
+            answer.version = .init(number: answer.version.number, bytes: bytes)
+        }
+    }
+
+    private static let reprDigest = HTTPField.Name("Repr-Digest")!
+    private static let contentDigest = HTTPField.Name("Content-Digest")!
+
+    package static func digest(of bytes: [UInt8]) -> ExpectedDigest {
+        var running = RunningDigest(.sha256)
+        bytes.withUnsafeBytes { running.update($0) }
+        return ExpectedDigest(.sha256, hex: running.hex)!
+    }
+
+    private static func field(_ digest: ExpectedDigest) -> String {
+        var bytes: [UInt8] = []
+        var digits = digest.hex[...]
+        while !digits.isEmpty {
+            bytes.append(UInt8(digits.prefix(2), radix: 16) ?? 0)
+            digits = digits.dropFirst(2)
+        }
+        return "sha-256=:\(Data(bytes).base64EncodedString()):"
     }
 
     private func refusal(_ status: Int, _ answer: SimulatedOrigin.Answer) -> SimulatedOrigin.Answer {
@@ -204,14 +290,31 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     /// Replaces the file by another version of the same or nearly the same length, which is the hardest to detect.
     package func change(_ file: Int) {
         // Without a validator a change cannot be detected.
-        guard [.strong, .weak, .malformed].contains(self.origins[file].identity), self.origins[file].versions.count < 4
+        guard [.strong, .weak, .malformed, .sharedTag].contains(self.origins[file].identity),
+            self.origins[file].versions.count < 4
         else {
             return
         }
         let old = self.origins[file].current
+        if self.mayChangeSlightly(file) {
+            let start = Int.random(in: old.bytes.indices, using: &self.statementsGenerator)
+            let end = min(start + 1 + old.bytes.count / 8, old.bytes.count)
+            let bytes = old.bytes[..<start] + old.bytes[start..<end].map { ~$0 } + old.bytes[end...]
+            self.origins[file].versions.append(.init(number: old.number + 1, bytes: Array(bytes)))
+            return
+        }
         let delta = [0, 0, 1, -1, 4096].randomElement(using: &self.generator) ?? 0
         let count = max(old.bytes.count + delta, 0)
         self.origins[file].versions.append(Self.version(old.number + 1, count: count, using: &self.generator))
+    }
+
+    /// Whether the next version differs in few bytes, which samples do not find: where validators must show the change.
+    private func mayChangeSlightly(_ file: Int) -> Bool {
+        let origin = self.origins[file]
+        guard self.faults.contains(.statements), self.others.isEmpty, !origin.current.bytes.isEmpty,
+            origin.identity != .sharedTag, origin.redirectsHome || !origin.redirects
+        else { return false }
+        return Bool.random(using: &self.statementsGenerator)
     }
 
     package func isOverwritten(_ file: Int) -> Bool { self.overwrites[file] != nil }
@@ -278,11 +381,17 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         private let rate: Int
         private var left: Int?
         private let what: Break
+        private var stated: [ExpectedDigest]
+        private let statedAfterwards: [ExpectedDigest]
+        private let note: ([ExpectedDigest]) -> Void
 
         init(
             network: SimulatedNetwork, epoch: Int, file: Int?, answer: SimulatedOrigin.Answer, rate: Int,
-            faultAt: (offset: Int, what: Break)?
+            faultAt: (offset: Int, what: Break)?, note: @escaping ([ExpectedDigest]) -> Void
         ) {
+            self.stated = answer.stated
+            self.statedAfterwards = answer.statedAfterwards
+            self.note = note
             self.network = network
             self.epoch = epoch
             self.file = file
@@ -317,7 +426,15 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             if let left { self.left = left - count }
             self.network.bytesDelivered += count
             self.network.onDelivery(range)
+            if !self.stated.isEmpty { self.note(self.stated) }
+            self.stated = []
             return Chunk(network: self.network, bytes: self.version.bytes[range])
+        }
+
+        var trailers: HTTPFields {
+            guard self.rest.isEmpty, let digest = self.statedAfterwards.first else { return [:] }
+            self.note([digest])
+            return [SimulatedNetwork.reprDigest: SimulatedNetwork.field(digest)]
         }
 
         private func breakOff() async throws {

@@ -12,6 +12,8 @@ package struct SimulatedOrigin {
 
         /// A tag without quotation marks.
         case malformed
+        /// One strong tag for all versions, as of a server that makes it from the length alone, and a date for each.
+        case sharedTag
     }
 
     package struct Version: Sendable {
@@ -26,6 +28,9 @@ package struct SimulatedOrigin {
         package var body: Range<Int>
         /// Whether the message marks the end of its body, rather than the end of the connection.
         package var isFramed = true
+        /// What the head and the trailers state about the whole file.
+        package var stated: [ExpectedDigest] = []
+        package var statedAfterwards: [ExpectedDigest] = []
 
         fileprivate var bytes: ArraySlice<UInt8> { self.version.bytes[self.body] }
 
@@ -34,6 +39,20 @@ package struct SimulatedOrigin {
             self.version = Version(number: self.version.number, bytes: bytes)
             self.body = bytes.indices
         }
+    }
+
+    /// How many of a thousand responses state digests, as SHA-256.
+    package struct Digests: Sendable {
+        /// Of the whole file, in the head (`Repr-Digest`).
+        package var whole = 0
+        /// Of the body, in the head (`Content-Digest`).
+        package var content = 0
+        /// Of the whole file, in the trailers of a part.
+        package var trailing = 0
+        /// How many of the digests of the whole file are of another file.
+        package var wrong = 0
+        /// How many of the bodies with a digest in the head are damaged on their way.
+        package var damaged = 0
     }
 
     /// Untrue heads that a client can detect. Bytes that differ from a consistent head cannot be detected.
@@ -52,10 +71,18 @@ package struct SimulatedOrigin {
     /// Whether the source redirects to a URL that expires.
     package var redirects = false
     package var tokenLifetime = Duration.seconds(3600)
+    /// Whether it redirects to a path of its own that names the version.
+    package var redirectsHome = false
     /// The number of nodes, each with a tag of its own for the same bytes.
     package var nodes = 1
     /// Whether different files share a tag: the odd mirror's file and the twin have the current version's.
     package var sharesTags = false
+    /// Nil for an origin that states none.
+    package var digests: Digests?
+    /// Whether requests with the field ``variantField`` get the twin.
+    package var hasVariants = false
+
+    package static let variantField = HTTPField.Name("X-Variant")!
 
     package init(_ first: Version) {
         self.versions = [first]
@@ -69,12 +96,14 @@ package struct SimulatedOrigin {
         case .strong: "\"\(opaque)\""
         case .weak: "W/\"\(opaque)\""
         case .malformed: opaque
+        case .sharedTag: "\"all\""
         case .date, .none: nil
         }
     }
 
     private func lastModified(of version: Version) -> String? {
-        self.identity == .date ? "Tue, 14 Nov 2023 22:13:\(10 + version.number % 50) GMT" : nil
+        self.identity == .date || self.identity == .sharedTag
+            ? "Tue, 14 Nov 2023 22:13:\(10 + version.number % 50) GMT" : nil
     }
 
     /// The validators of the current version, as answers state them.

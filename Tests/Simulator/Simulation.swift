@@ -45,13 +45,16 @@ package struct Simulation {
     private var memoryGenerator: SplitMix64
     private var readingGenerator: SplitMix64
     private var identityGenerator: SplitMix64
+    var statementsGenerator: SplitMix64
+    /// The files of which a user stated something that stays with the part.
+    var hasDemanded: Set<Int> = []
     private let clock = SimulatedClock()
     private let executor: SeededExecutor
-    private let disk: SimulatedDisk
-    private let network: SimulatedNetwork
-    private let checker: Checker
+    let disk: SimulatedDisk
+    let network: SimulatedNetwork
+    let checker: Checker
     private var stranger: Stranger
-    private var requests: [DownloadRequest] = []
+    var requests: [DownloadRequest] = []
     private var configuration = DownloadConfiguration()
     private var report: Report
     private let isLogged: Bool
@@ -81,6 +84,8 @@ package struct Simulation {
         if !mine.isDisjoint(with: [.lies, .noRanges]) || Bool.random(using: &overwritingGenerator) {
             mine.remove(.overwriting)
         }
+        var statementsGenerator = SplitMix64(seed: seed ^ 0x7374_6174_656D)
+        if Int.random(in: 0..<3, using: &statementsGenerator) != 0 { mine.remove(.statements) }
         self.faults = mine
         self.disk = SimulatedDisk(seed: generator.next(), clock: self.clock)
         self.disk.hasUnnamedFiles = Int.random(in: 0..<4, using: &shortGenerator) != 0
@@ -97,11 +102,17 @@ package struct Simulation {
             self.network.twins = Set(origins.indices.filter { _ in Bool.random(using: &identityGenerator) })
         }
         self.identityGenerator = identityGenerator
+        Self.makeState(self.network, mine, &statementsGenerator)
+        self.disk.hasWholeSeconds = mine.contains(.statements) && Bool.random(using: &statementsGenerator)
+        self.statementsGenerator = statementsGenerator
         self.report = Report(seed: seed, faults: faults)
         self.memoryGenerator = SplitMix64(seed: seed ^ 0x6D65_6D6F_7279)
         self.readingGenerator = SplitMix64(seed: seed ^ 0x7265_6164_696E_67)
         self.generator = generator
         self.checker = Checker(disk: self.disk, network: self.network)
+        self.checker.ledger.isForgetful =
+            !mine.isDisjoint(with: [.noSpace, .diskErrors, .powerLoss]) || mine.contains(.differingMirrors)
+        self.checker.mayDiffer = mine.contains(.statements)
         self.stranger = Stranger(disk: self.disk, network: self.network)
         try self.configure()
     }
@@ -110,7 +121,8 @@ package struct Simulation {
 
     /// At times has the next run request another file with the same length and tag, at the same destination.
     private mutating func redrawTwins() throws {
-        for file in self.network.twins.sorted() where Int.random(in: 0..<3, using: &self.identityGenerator) == 0 {
+        for file in self.network.twins.sorted()
+        where !self.network.origins[file].hasVariants && Int.random(in: 0..<3, using: &self.identityGenerator) == 0 {
             let isTwin = Bool.random(using: &self.identityGenerator)
             let url = "http://origin/file\(file)" + (isTwin ? "/twin" : "")
             self.requests[file].source = try SourceURL(url)
@@ -168,6 +180,7 @@ package struct Simulation {
             request.allocates = Bool.random(using: &self.generator)
             request.priority = Double.random(in: 0.01...1, using: &self.generator)
             self.haveRead(&request)
+            request.options.part = self.network.parts[number]
             self.requests.append(request)
             self.checker.segments.append(count == 0 ? nil : count)
         }
@@ -194,8 +207,14 @@ package struct Simulation {
         for _ in 0..<Self.calmRunsMax where self.checker.violations.isEmpty {
             self.runOnce(isCalm: true)
             if self.checker.isDone { break }
-            // Changed files are downloaded anew, as the error message suggests.
-            for index in self.requests.indices { self.requests[index].onChange = .restart }
+            // Changed files are downloaded anew, and so are those that are not as they were stated to be, as the error messages
+            // suggest.
+            for index in self.requests.indices {
+                self.requests[index].onChange = .restart
+                let isRejected =
+                    self.checker.endings.indices.contains(index) && self.checker.endings[index] == "integrity"
+                self.requests[index].continuation = isRejected ? .no : .auto
+            }
         }
         if self.checker.violations.isEmpty {
             self.checker.checkEnd(wasFaultless: self.faults.isEmpty, endings: self.report.endings)
@@ -215,7 +234,11 @@ package struct Simulation {
         self.network.chunkMax = min(self.network.chunkMax, 1 << 14)
         self.network.rate = max(self.network.rate, 1 << 16)
         self.network.totalRate = max(self.network.totalRate, 1 << 20)
-        for index in self.network.origins.indices { self.network.origins[index].tokenLifetime = .seconds(3600) }
+        for index in self.network.origins.indices {
+            self.network.origins[index].tokenLifetime = .seconds(3600)
+            self.network.origins[index].digests?.wrong = 0
+            self.network.origins[index].digests?.damaged = 0
+        }
     }
 
     /// At times has the next run request another number of connections.
@@ -234,7 +257,10 @@ package struct Simulation {
         if self.report.runs > 1 {
             self.redrawSegments()
             if !isCalm { try? self.redrawTwins() }
+            if !isCalm { self.haveFilesEdited() }
         }
+        if !isCalm { self.redrawVariants() }
+        self.redrawDemands(isCalm: isCalm)
         if !isCalm { self.haveStrangerPlant() }
         let crash = isCalm ? nil : self.drawCrash()
         let crashAt = crash == nil ? Int.max : self.drawMoment()
@@ -270,6 +296,9 @@ package struct Simulation {
         self.report.endings += outcome.endings
         self.report.log += ["run \(self.report.runs):"] + outcome.log
         self.checker.end(wasKilled: jobs >= crashAt)
+        for violation in self.checker.ledger.end(jobs < crashAt ? outcome.endings : nil) {
+            self.checker.violate(violation)
+        }
         if jobs < crashAt { self.checker.note(outcome.endings, isCalm: isCalm) }
         for violation in self.stranger.leave(jobs < crashAt ? outcome.endings : nil) { self.checker.violate(violation) }
         // Connections and files close when the process ends, however it ends.

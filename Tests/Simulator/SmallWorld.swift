@@ -273,7 +273,7 @@ package struct SmallWorld: Hashable, Sendable {
             self.steps.append(.placed(.simulated(length: Int64(Self.length))))
         case .replaceExisting: self.violate("it replaces a file that does not exist")
         case .require: self.violate("it compares a file that does not exist")
-        case .interruptPlacing: break
+        case .interrupt: break
         case .discard: self.steps.append(.discarded)
         case .report: break
         case .conclude(let conclusion):

@@ -15,8 +15,9 @@ extension VerifiedFile {
 }
 
 extension MachineEvent {
-    var isPlaced: Bool {
-        if case .placed = self { true } else { false }
+    /// Whether this is the result of a survey or of placing, which can be interrupted.
+    var isInterruptible: Bool {
+        if case .placed = self { true } else if case .surveyed = self { true } else { false }
     }
 }
 

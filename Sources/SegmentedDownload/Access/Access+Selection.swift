@@ -37,3 +37,10 @@ extension Access {
         return String(decoding: bytes.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
     }
 }
+
+extension DownloadConfiguration {
+    /// What a request selects the representation with, besides its URL: see ``Access/selection(of:)``.
+    package func selection(of request: DownloadRequest) -> RequestSelection.Values {
+        Access(self).selection(of: request)
+    }
+}

@@ -56,6 +56,10 @@ public final class DownloadGroup: Sendable {
     /// destination, nothing is added and that download is returned. A paused or failed one is returned at rest: call
     /// ``Download/resume()``. A completed or cancelled download is replaced by the new one.
     ///
+    /// A request for the same URL and destination that states more, such as a digest, or that has other fields, is another
+    /// download: what the first one fetches is not verified for it. One of the two fails with code `exists`, unless it has the
+    /// digests of the file.
+    ///
     /// The destinations are compared as given. A download that was restored, or added from a ``ResumeState`` that names
     /// its file, has the destination ``DownloadRequest/Destination/file(_:)``, so a request for the same URL with
     /// ``DownloadRequest/Destination/directory(_:name:)`` is another download. Compare by ``DownloadRequest/id``, or look
@@ -99,7 +103,7 @@ public final class DownloadGroup: Sendable {
         let selection = self.access.selection(of: request)
         let job = self.state.withLock { state -> DownloadJob? in
             if state.isClosed { return nil }
-            if let job = state.registry.job(request, stream: stream) { return job }
+            if let job = state.registry.job(request, selection, stream: stream) { return job }
             let job = DownloadJob(
                 id: state.registry.number(), request: request,
                 followers: request.sources.map { source in

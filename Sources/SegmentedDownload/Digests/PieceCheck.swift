@@ -1,16 +1,16 @@
 import SegmentedDownloadCore
 
-extension Metalink.PieceDigests {
-    /// The pieces of a file that differ, in order. The whole file if it has another number of pieces.
+extension PieceDigests {
+    /// Whether the pieces of a file agree, as many as it must have.
     ///
     /// - Parameter interruption: Once raised, reading ends with a failure of code `cancelled`.
-    func damage(
-        of file: any StorageFile, length: Int64, unless interruption: Latch? = nil
-    ) throws -> [Range<Int64>] {
-        guard self.count(for: length) == self.hexes.count else { return [0..<length] }
+    func compared(
+        with file: any StorageFile, length: Int64, unless interruption: Latch
+    ) throws -> VerifiedFile.Content.Pieces {
+        guard self.count(for: length) == self.hexes.count else { return .differ(at: 0) }
         var check = PieceCheck(self, length: length)
         _ = try file.read(length: length, unless: interruption) { check.update($0) }
-        return check.damage
+        return check.damage.first.map { .differ(at: $0.lowerBound) } ?? .agree
     }
 }
 

@@ -44,9 +44,9 @@ struct ContentCheck {
 
     /// What is still to be verified, once the file has all bytes of the range; `nil` if the whole body was received, or
     /// nothing of it.
-    var open: StatedContent? {
+    var open: StatedDigest? {
         guard !self.isComplete, self.count > 0, let range, let digest = self.announced.first else { return nil }
-        return StatedContent(range: range, digest: digest)
+        return StatedDigest(digest, of: range)
     }
 
     /// The mismatch, if the whole body was received.
@@ -60,10 +60,4 @@ struct ContentCheck {
                 + "\(announced.hex) (Content-Digest or Repr-Digest)",
             hint: "Verified bytes are kept; the same request fetches the others")
     }
-}
-
-/// The digest that a response stated for its body, and the bytes of the file that the body has.
-struct StatedContent: Hashable, Sendable {
-    let range: Range<Int64>
-    let digest: ExpectedDigest
 }

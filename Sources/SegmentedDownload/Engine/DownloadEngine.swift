@@ -208,7 +208,7 @@ final class DownloadEngine: Sendable {
         SegmentFetcher(
             lease: lease, follower: job.follower(to: lease.order.source), part: { job.part },
             suggestName: { job.record(from: $0) },
-            noteStated: { try await job.note(stated: $0) }, isPart: job.request.part != nil,
+            noteStated: { try job.note(stated: $0) }, isPart: job.request.part != nil,
             ask: { question in
                 switch question {
                 case .responded(let response, let name):
@@ -235,6 +235,7 @@ final class DownloadEngine: Sendable {
             state.lease(lease, of: job.id)?.revoke(asFaulted: state.isFaulted(lease, of: job.id))
         case .survey:
             state.noteStart(of: job, now: self.clock.now)
+            job.beginInterruptible()
             self.gate.update(job.id, weight: state.weight(of: job.id))
             if !state.closing.hold(surveyOf: job) { self.survey(job, in: &group) }
         case .prepare(let preparation):
@@ -264,12 +265,12 @@ final class DownloadEngine: Sendable {
             job.require(digests)
         case .place(let length, let evidence):
             job.update(state: .verifying)
-            job.beginPlacing()
+            job.beginInterruptible()
             self.spawn(job, in: &group) {
                 .placed(try await job.place(length: length, evidence: evidence))
             }
-        case .interruptPlacing:
-            job.interruptPlacing()
+        case .interrupt:
+            job.interrupt()
         case .discard:
             self.spawn(job, in: &group) {
                 try job.discard()

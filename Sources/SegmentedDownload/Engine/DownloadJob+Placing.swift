@@ -3,8 +3,8 @@ import Synchronization
 
 /// How the complete file is verified and moved into place.
 extension DownloadJob {
-    /// Prepares a new latch that can interrupt the placing.
-    func beginPlacing() {
+    /// Prepares a new latch that can interrupt a survey or the placing.
+    func beginInterruptible() {
         self.shared.withLock { $0.interruption = Latch() }
     }
 
@@ -30,10 +30,9 @@ extension DownloadJob {
         }
         // Another download of the run may have got there since the survey.
         if self.output == nil { try self.checkOverwritten(part.paths) }
-        let content = PlacedFiles.Content(self.request)
         var placed: StorageStatus?
-        self.placed.beginPlacing(content, at: part.paths.destination)
-        defer { self.placed.endPlacing(content, at: part.paths.destination, placed) }
+        self.placed.beginPlacing(self.content, at: part.paths.destination)
+        defer { self.placed.endPlacing(self.content, at: part.paths.destination, placed) }
         if length == 0 { try await self.output?.begin { !flag.isRaised && !Task.isCancelled } }
         let result: Finisher.Result
         do {
@@ -52,7 +51,7 @@ extension DownloadJob {
         return result.file
     }
 
-    func interruptPlacing() {
+    func interrupt() {
         let part = self.shared.withLock { shared in
             shared.interruption.raise()
             return shared.part

@@ -163,8 +163,9 @@ extension DownloadJob {
     var replacesExisting: Bool { self.shared.withLock { $0.replacesExisting } }
 
     var surveyor: Surveyor {
-        var surveyor = Surveyor(
-            storage: self.storage, digests: self.shared.withLock { $0.digests.all }, sources: self.request.sources)
+        let (digests, interruption) = self.shared.withLock { ($0.digests.all, $0.interruption) }
+        var surveyor = Surveyor(storage: self.storage, digests: digests, sources: self.request.sources)
+        surveyor.interruption = interruption
         surveyor.pieceDigests = self.pieceDigests
         surveyor.placing = self.request.placing
         surveyor.selection = self.selection
@@ -218,7 +219,7 @@ extension DownloadJob {
     ) throws(Failure) {
         guard let found,
             self.placed.hasOther(
-                than: PlacedFiles.Content(self.request), found, at: paths.destination, in: scope)
+                than: self.content, found, at: paths.destination, in: scope)
         else { return }
         throw self.sameDestination(paths)
     }
@@ -239,7 +240,7 @@ extension DownloadJob {
         }
         guard
             self.placed.claim(
-                PlacedFiles.Content(self.request), found, at: paths.destination, by: self.id,
+                self.content, found, at: paths.destination, by: self.id,
                 isIdentified: file.isIdentified == true)
         else { throw self.sameDestination(paths) }
         self.shared.withLock { $0.claimed = found.identity }
@@ -254,7 +255,7 @@ extension DownloadJob {
             return shared.claimed
         }
         guard let claimed else { return }
-        self.placed.endClaim(PlacedFiles.Content(self.request), claimed, by: self.id, isKept: isKept)
+        self.placed.endClaim(self.content, claimed, by: self.id, isKept: isKept)
     }
 
     private func sameDestination(_ paths: DestinationPaths) -> Failure {

@@ -60,6 +60,8 @@ final class DownloadJob: Sendable {
     let naming: DestinationNaming
     /// What the request selects the representation with, besides its URL.
     let selection: RequestSelection.Values
+    /// What the request asks for. A completion counts for requests that this covers.
+    let content: RequestedContent
     /// The files that the group's downloads have put in place.
     let placed: PlacedFiles
     /// The memory for the parts of short files; nil if all parts are on disk.
@@ -82,6 +84,7 @@ final class DownloadJob: Sendable {
         self.memory = memory
         self.placed = placed
         self.selection = selection
+        self.content = RequestedContent(request, selection)
         self.id = id
         self.request = request
         self.connectionsKnown = connectionsKnown
@@ -209,7 +212,7 @@ final class DownloadJob: Sendable {
     // MARK: The part
 
     /// Records digests of the whole file that an accepted response states.
-    func note(stated: [ExpectedDigest]) async throws {
+    func note(stated: [ExpectedDigest]) throws(StorageError) {
         guard self.request.part == nil else { return }
         let (part, digests) = self.shared.withLock { shared in
             // Bytes that were written to a descriptor cannot be read again. Their digests were computed along.
@@ -219,7 +222,7 @@ final class DownloadJob: Sendable {
             shared.resource?.state(digests)
             return (shared.part, digests)
         }
-        try await part?.state(digests)
+        try part?.state(digests.map { StatedDigest($0) })
     }
 
     /// Withdraws bytes of a source that is no longer trusted.
@@ -247,7 +250,10 @@ final class DownloadJob: Sendable {
     /// is known to be this download's: see ``Download/claimUnrecordedPart()``.
     func discard() throws {
         if let part = self.takePart() { return try part.discard() }
-        let finding = try self.surveyor.survey(self.paths, policy: .overwrite)
+        var surveyor = self.surveyor
+        // A survey may have been interrupted for this.
+        surveyor.interruption = Latch()
+        let finding = try surveyor.survey(self.paths, policy: .overwrite)
         switch finding.survey {
         case .partial: try finding.part?.discard()
         case .nothing, .existing:

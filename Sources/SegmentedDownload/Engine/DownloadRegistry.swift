@@ -4,8 +4,8 @@ import SegmentedDownloadCore
 ///
 /// Every lookup takes constant time.
 struct DownloadRegistry {
-    /// The URL and destination of a download. Requests with equal targets are the same download, unless they go to a FIFO or a
-    /// device, which may get the same file twice.
+    /// The URL and destination of a download. A request with the target of a download is that download if this one does all that
+    /// the request asks for, unless they go to a FIFO or a device, which may get the same file twice.
     private struct Target: Hashable {
         let source: String
         let destination: DownloadRequest.Destination
@@ -31,7 +31,7 @@ struct DownloadRegistry {
     private var slots: [DownloadJob?] = []
     private var positions: [DownloadID: Int] = [:]
     private var names: [Download.ID: DownloadJob] = [:]
-    private var targets: [Target: DownloadJob] = [:]
+    private var targets: [Target: [DownloadJob]] = [:]
     private var sources: [String: [DownloadJob]] = [:]
     private var numberNext = 0
 
@@ -43,10 +43,16 @@ struct DownloadRegistry {
     /// All downloads of a source, oldest first.
     func jobs(_ source: SourceURL) -> [DownloadJob] { self.sources[source.string] ?? [] }
 
-    /// The download with the request's id or target, and the same stream, that is not over.
-    func job(_ request: DownloadRequest, stream: ByteStream? = nil) -> DownloadJob? {
-        [request.id.flatMap { self.names[$0] }, Target(request, stream).flatMap { self.targets[$0] }].lazy
-            .compactMap { $0 }.first { !$0.state.isOver }
+    /// The download that is not over and has the request's id, or has its target and stream and does all that it asks for.
+    ///
+    /// - Parameter selection: What the request selects the representation with, besides its URL.
+    func job(
+        _ request: DownloadRequest, _ selection: RequestSelection.Values = [:], stream: ByteStream? = nil
+    ) -> DownloadJob? {
+        if let id = request.id, let job = self.names[id], !job.state.isOver { return job }
+        let content = RequestedContent(request, selection)
+        return Target(request, stream).flatMap { self.targets[$0] }?
+            .first { !$0.state.isOver && $0.content.covers(content) }
     }
 
     /// A number that is not in use as a name.
@@ -62,12 +68,15 @@ struct DownloadRegistry {
     mutating func add(_ job: DownloadJob) -> [DownloadJob] {
         var replaced: [DownloadJob] = []
         let target = Target(job)
-        for old in [self.names[job.name], target.flatMap { self.targets[$0] }].compactMap({ $0 })
-        where self.remove(old) { replaced.append(old) }
+        let sameTarget = (target.flatMap { self.targets[$0] } ?? [])
+            .filter { $0.state.isOver || $0.content == job.content }
+        for old in [self.names[job.name]].compactMap({ $0 }) + sameTarget where self.remove(old) {
+            replaced.append(old)
+        }
         self.positions[job.id] = self.slots.count
         self.slots.append(job)
         self.names[job.name] = job
-        if let target { self.targets[target] = job }
+        if let target { self.targets[target, default: []].append(job) }
         self.sources[job.request.source.string, default: []].append(job)
         return replaced
     }
@@ -80,7 +89,10 @@ struct DownloadRegistry {
         guard let position = self.positions.removeValue(forKey: job.id) else { return false }
         self.slots[position] = nil
         if self.names[job.name] === job { self.names[job.name] = nil }
-        if let target = Target(job), self.targets[target] === job { self.targets[target] = nil }
+        if let target = Target(job) {
+            self.targets[target]?.removeAll { $0 === job }
+            if self.targets[target]?.isEmpty == true { self.targets[target] = nil }
+        }
         let source = job.request.source.string
         self.sources[source]?.removeAll { $0 === job }
         if self.sources[source]?.isEmpty == true { self.sources[source] = nil }

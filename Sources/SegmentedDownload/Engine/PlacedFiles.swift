@@ -4,17 +4,6 @@ import Synchronization
 /// The files that a group's downloads have put in place or found to be theirs, so that the download of another file neither
 /// replaces one of them nor counts it as complete.
 final class PlacedFiles: Sendable {
-    /// What a download fetches: a resource, or a part of it.
-    struct Content: Hashable {
-        private let resource: String
-        private let part: DownloadOptions.Part?
-
-        init(_ request: DownloadRequest) {
-            self.resource = request.source.resourceText
-            self.part = request.part
-        }
-    }
-
     /// Which files of the group count.
     enum Scope {
         /// All files. A download that found nothing at its destination expects none of them.
@@ -27,7 +16,7 @@ final class PlacedFiles: Sendable {
     private static let countMax = 10_000
 
     private struct Entry {
-        let content: Content
+        let content: RequestedContent
         let run: Int
         /// The download that claims the file and may still replace it; nil if the file is in place.
         var owner: DownloadID?
@@ -38,7 +27,7 @@ final class PlacedFiles: Sendable {
         /// The oldest first.
         var order: [FileIdentity] = []
         /// The destinations of files that are being put in place, and may be there already.
-        var placing: [String: Content] = [:]
+        var placing: [String: RequestedContent] = [:]
         /// The number of the present run.
         var run = 0
 
@@ -57,14 +46,14 @@ final class PlacedFiles: Sendable {
     func beginRun() { self.state.withLock { $0.run += 1 } }
 
     /// Notes that a file is about to be put in place. From now on other downloads find it.
-    func beginPlacing(_ content: Content, at destination: String) {
+    func beginPlacing(_ content: RequestedContent, at destination: String) {
         self.state.withLock { $0.placing[destination] = content }
     }
 
     /// Notes the end of what ``beginPlacing(_:at:)`` began.
     ///
     /// - Parameter status: The placed file's status; nil if there is none.
-    func endPlacing(_ content: Content, at destination: String, _ status: StorageStatus?) {
+    func endPlacing(_ content: RequestedContent, at destination: String, _ status: StorageStatus?) {
         self.state.withLock { state in
             state.placing[destination] = nil
             guard let status else { return }
@@ -77,13 +66,13 @@ final class PlacedFiles: Sendable {
     /// - Parameter isIdentified: Whether digests show that the file is the download's, also if another one claims it.
     /// - Returns: Whether it may go on. If not, another download of the run has claimed the file.
     func claim(
-        _ content: Content, _ status: StorageStatus, at path: String, by id: DownloadID, isIdentified: Bool
+        _ content: RequestedContent, _ status: StorageStatus, at path: String, by id: DownloadID, isIdentified: Bool
     ) -> Bool {
         self.state.withLock { state in
-            if let placing = state.placing[path], placing != content { return false }
+            if let placing = state.placing[path], !placing.covers(content) { return false }
             if let entry = state.entries[status.identity] {
                 // Whether a file that the group has put in place may be kept or replaced is decided later.
-                if entry.content == content || entry.owner == nil || isIdentified { return true }
+                if entry.content.covers(content) || entry.owner == nil || isIdentified { return true }
                 if entry.run == state.run { return false }
             }
             state.add(Entry(content: content, run: state.run, owner: id), status.identity)
@@ -95,7 +84,7 @@ final class PlacedFiles: Sendable {
     ///
     /// - Parameter isKept: Whether the file is the download's, so that it counts as put in place by it. Otherwise others may claim
     ///   the file.
-    func endClaim(_ content: Content, _ identity: FileIdentity, by id: DownloadID, isKept: Bool) {
+    func endClaim(_ content: RequestedContent, _ identity: FileIdentity, by id: DownloadID, isKept: Bool) {
         self.state.withLock { state in
             if isKept {
                 state.add(Entry(content: content, run: state.run), identity)
@@ -106,16 +95,16 @@ final class PlacedFiles: Sendable {
         }
     }
 
-    /// Whether a download of the group has put a file in place that has another content.
+    /// Whether a download of the group has put a file in place for another request.
     ///
     /// - Parameter path: The path at which the file was found.
-    func hasOther(than content: Content, _ status: StorageStatus, at path: String, in scope: Scope) -> Bool {
+    func hasOther(than content: RequestedContent, _ status: StorageStatus, at path: String, in scope: Scope) -> Bool {
         self.state.withLock { state in
-            if let placing = state.placing[path] { return placing != content }
+            if let placing = state.placing[path] { return !placing.covers(content) }
             guard let entry = state.entries[status.identity],
                 scope == .group && entry.owner == nil || entry.run == state.run
             else { return false }
-            return entry.content != content
+            return !entry.content.covers(content)
         }
     }
 }

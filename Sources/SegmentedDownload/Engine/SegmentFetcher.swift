@@ -20,7 +20,7 @@ package struct SegmentFetcher: Sendable {
     let suggestName: @Sendable (ResponseHead) -> String?
     /// Records the digests of all bytes that an accepted response states: in its head before one of its bytes is written, and
     /// in its trailers.
-    let noteStated: @Sendable ([ExpectedDigest]) async throws -> Void
+    let noteStated: @Sendable ([ExpectedDigest]) throws -> Void
     /// Whether only a part of the resource is downloaded, to which digests of the resource do not apply.
     let isPart: Bool
     let ask: @Sendable (Question) -> Void
@@ -44,7 +44,7 @@ package struct SegmentFetcher: Sendable {
             ) { head, response, announced, body in
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
-                if let stated = response.resource?.digests, !stated.isEmpty { try await self.noteStated(stated) }
+                if let stated = response.resource?.digests, !stated.isEmpty { try self.noteStated(stated) }
                 let awaitsTrailers = AnnouncedDigests.follow(head)
                 let check =
                     announced.content.map { ContentCheck($0, of: response) }
@@ -124,8 +124,8 @@ package struct SegmentFetcher: Sendable {
         // Bytes that differ from the disk were not written, and the difference is the more specific result.
         if case .success(.differs) = result { progress.check = nil }
         if let failure = progress.check?.failure { return .corrupt(failure) }
-        if let open = progress.check?.open { self.part()?.note(open) }
-        if !stated.isEmpty { try await self.noteStated(stated) }
+        if let open = progress.check?.open { try self.part()?.state([open]) }
+        if !stated.isEmpty { try self.noteStated(stated) }
         // Bytes that were written are claimed even after an error, so that they are not fetched again.
         try progress.writer.finish()
         return try result.get()

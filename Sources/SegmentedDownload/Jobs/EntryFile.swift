@@ -36,7 +36,11 @@ package struct EntryFile: Hashable, Sendable {
     package func record(of entry: EntryFingerprint, _ status: StorageStatus?) -> EntryFingerprint {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(64 + self.statements.count)
-        let state = status.map { [UInt64(bitPattern: $0.length), UInt64(bitPattern: $0.modified), $0.inode] } ?? []
+        // A program can restore the modification time, but not the time of the last change.
+        let state =
+            status.map {
+                [$0.length, $0.modified, $0.changed].map { UInt64(bitPattern: $0) } + [$0.inode]
+            } ?? []
         for number in [entry.high, UInt64(entry.share)] + state {
             withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
         }

@@ -76,10 +76,14 @@ package struct PlacingRecord: Hashable, Sendable {
     }
 
     /// Whether a file has the content that an earlier run was about to put into place. It is read if the length fits.
-    func describes(_ file: any StorageFile, _ status: StorageStatus) throws -> Bool {
+    ///
+    /// - Parameter interruption: Once raised, reading ends with a failure of code `cancelled`.
+    func describes(
+        _ file: any StorageFile, _ status: StorageStatus, unless interruption: Latch
+    ) throws -> Bool {
         let candidates = self.earlier.filter { $0.length == status.length }
         guard !candidates.isEmpty else { return false }
-        let hexes = try file.digests([.crc32], length: status.length)
+        let hexes = try file.digests([.crc32], length: status.length, unless: interruption)
         return candidates.contains { [$0.crc.hex] == hexes }
     }
 

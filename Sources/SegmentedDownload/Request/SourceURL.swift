@@ -84,6 +84,13 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         self.query = nil
     }
 
+    /// Whether digits follow the host.
+    private static func hasPort(_ components: URLComponents) -> Bool {
+        guard let string = components.string, let start = string.firstRange(of: "//")?.upperBound else { return false }
+        let authority = string[start...].prefix { !"/?#".contains($0) }
+        return authority.last?.isNumber == true && authority.last { ":]@".contains($0) } == ":"
+    }
+
     private init(_ url: URL, text: String) throws(DownloadError) {
         guard let scheme = url.scheme?.lowercased() else {
             throw Self.malformed(text, "it has no scheme; write http:// or https:// before it")
@@ -103,7 +110,10 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             throw Self.malformed(text, "its host looks like an IPv4 address but is not four decimal numbers")
         }
         let port = components.port ?? (scheme == "https" ? 443 : 80)
-        guard (1...65535).contains(port) else { throw Self.malformed(text, "its port is not from 1 to 65535") }
+        // The parser has no port for digits that are no `Int`.
+        guard (1...65535).contains(port), components.port != nil || !Self.hasPort(components) else {
+            throw Self.malformed(text, "its port is not from 1 to 65535")
+        }
         let (user, password) = (components.user, components.password)
         // Otherwise the request would be sent without the credentials.
         guard components.percentEncodedUser == nil || user != nil,

@@ -21,10 +21,16 @@ extension FinishedRecord {
     }
 
     /// Whether a file has the content. It is read if its status does not prove that.
-    func describes(_ file: any StorageFile, _ status: StorageStatus) throws(StorageError) -> Bool {
+    ///
+    /// - Parameter interruption: Once raised, reading ends with a failure of code `cancelled`.
+    func describes(
+        _ file: any StorageFile, _ status: StorageStatus, unless interruption: Latch? = nil
+    ) throws -> Bool {
         guard status.length == self.length else { return false }
         if self.proves(status) { return true }
-        return try file.checksum(length: status.length) == self.crc
+        var crc = CRC32()
+        _ = try file.read(length: status.length, unless: interruption) { crc.update($0) }
+        return crc == self.crc
     }
 
     /// The longest unit of a file system's clock that two of its times are compatible with, in nanoseconds.
@@ -35,24 +41,5 @@ extension FinishedRecord {
         let second: Int64 = 1_000_000_000
         guard modified % second == 0, changed % second == 0 else { return second / 100 }
         return modified % (2 * second) == 0 && changed % (2 * second) == 0 ? 2 * second : second
-    }
-}
-
-extension StorageFile {
-    /// The CRC-32 of the file's first `length` bytes.
-    fileprivate func checksum(length: Int64) throws(StorageError) -> CRC32 {
-        // 1 MiB: large enough to make the cost of a call negligible, small enough to stay in the cache.
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-        defer { buffer.deallocate() }
-        var crc = CRC32()
-        var offset: Int64 = 0
-        while offset < length {
-            let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: length - offset)))
-            let count = try self.readFully(into: piece, at: offset)
-            crc.update(UnsafeRawBufferPointer(rebasing: piece[..<count]))
-            offset += Int64(count)
-            if count < piece.count { break }
-        }
-        return crc
     }
 }

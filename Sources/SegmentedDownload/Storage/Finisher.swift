@@ -88,12 +88,13 @@ package struct Finisher: Sendable {
     func judged(length: Int64, crc: CRC32, unless interruption: Latch) async throws -> VerifiedFile {
         let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
         var content = try self.content(computed, length: length, crc: crc, unless: interruption)
-        // Whether the digests agree is judged first, so that the pieces are not read in vain.
-        _ = try self.judged(content, hasPieces: false)
-        try self.checkPieces(length: length, unless: interruption)
-        content.piecesAgree = self.pieceDigests.map { _ in true }
+        // Pieces are not read if the digests differ anyway.
+        if let pieceDigests, self.digests.allSatisfy({ content.hexes[$0.algorithm] == $0.hex }) {
+            content.pieces = try pieceDigests.compared(with: self.part.file, length: length, unless: interruption)
+        }
+        let file = try self.judged(content, hasPieces: self.pieceDigests != nil)
         try await self.checkContents(length: length, unless: interruption)
-        return try self.judged(content, hasPieces: self.pieceDigests != nil)
+        return file
     }
 
     private func judged(_ content: VerifiedFile.Content, hasPieces: Bool) throws -> VerifiedFile {
@@ -103,7 +104,7 @@ package struct Finisher: Sendable {
                 by: .received(self.resource, self.evidence))
         } catch {
             // A length that was given says nothing against the bytes.
-            if self.digests.contains(where: { content.hexes[$0.algorithm] != $0.hex }) { try self.part.reject() }
+            if content.contradicts(self.digests) { try self.part.reject() }
             throw error
         }
     }
@@ -325,32 +326,22 @@ package struct Finisher: Sendable {
         return content
     }
 
-    /// Verifies the digests of the pieces, for which the file is read.
-    func checkPieces(length: Int64, unless interruption: Latch) throws {
-        guard let pieceDigests,
-            let first = try pieceDigests.damage(of: self.part.file, length: length, unless: interruption).first
-        else { return }
-        try self.part.reject()
-        throw Failure(
-            .integrity,
-            "the file does not have the \(pieceDigests.algorithm.rawValue) of its pieces; the first that differs begins at "
-                + "byte \(first.lowerBound)",
-            remedy: .startOver)
-    }
-
     /// Verifies what responses stated about their bodies that were not read to their end, for which these ranges are read.
-    func checkContents(length: Int64, unless interruption: Latch) async throws {
-        for stated in self.part.contentsStated where stated.range.upperBound <= length {
-            let hex = try self.part.file.digest(stated.digest.algorithm, of: stated.range, unless: interruption)
+    /// That is needed only if no digest has proved all bytes.
+    private func checkContents(length: Int64, unless interruption: Latch) async throws {
+        guard !self.digests.contains(where: \.isCollisionResistant) else { return }
+        for stated in self.part.contentsStated {
+            guard let range = stated.range, range.upperBound <= length else { continue }
+            let hex = try self.part.file.digest(stated.digest.algorithm, of: range, unless: interruption)
             guard hex != stated.digest.hex else { continue }
             let isOnDisk = self.part.ownsNames
             if isOnDisk {
-                try await self.part.withdraw(self.part.settledClaims.filter { $0.range.overlaps(stated.range) })
+                try await self.part.withdraw(self.part.settledClaims.filter { $0.range.overlaps(range) })
             }
             throw Failure(
                 .integrity,
-                "the \(stated.digest.algorithm.rawValue) of bytes \(stated.range.lowerBound) to "
-                    + "\(stated.range.upperBound - 1) is \(hex), and the server says \(stated.digest.hex) (Content-Digest)",
+                "the \(stated.digest.algorithm.rawValue) of bytes \(range.lowerBound) to "
+                    + "\(range.upperBound - 1) is \(hex), and the server says \(stated.digest.hex) (Content-Digest)",
                 hint: "The same request fetches these bytes again", isTransient: isOnDisk)
         }
     }

@@ -8,16 +8,19 @@ struct ManifestDraft: Hashable, Sendable {
     let durableCount: Int
     /// The generation of the log it was made from; see ``ManifestLog/generation``.
     let generation: Int
+    /// How many statements had been added to the log.
+    let statementCount: Int
 
     /// Encodes a log.
     ///
     /// - Parameter durableCount: The number of claims that are recorded as durable. More than there are stands for all.
     init(of log: ManifestLog, durableCount: Int) {
         let durableCount = min(durableCount, log.claims.count)
-        let records =
-            (log.isRejected ? [.rejected] : []) + log.claims.map { Manifest.Record.claim($0) }
-            + log.digestStates.flatMap(\.pieces).map { .digest($0) }
-            + [.checkpoint(claims: Int64(durableCount))]
+        var records: [Manifest.Record] = log.isRejected ? [.rejected] : []
+        records += log.contents.flatMap(\.pieces).map { .stated($0) }
+        records += log.claims.map { .claim($0) }
+        records += log.digestStates.flatMap(\.pieces).map { .digest($0) }
+        records.append(.checkpoint(claims: Int64(durableCount)))
         var bytes = ManifestCodec.encode(log.header)
         for (sequence, record) in records.enumerated() {
             bytes += ManifestCodec.encode(record, sequence: UInt32(truncatingIfNeeded: sequence), of: log.header.id)
@@ -27,5 +30,6 @@ struct ManifestDraft: Hashable, Sendable {
         self.claimCount = log.claims.count
         self.durableCount = durableCount
         self.generation = log.generation
+        self.statementCount = log.statementCount
     }
 }

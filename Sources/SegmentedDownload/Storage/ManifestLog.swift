@@ -12,6 +12,10 @@ struct ManifestLog: Sendable {
     private(set) var durableCount: Int
     /// The digest states that were last recorded.
     private(set) var digestStates: [DigestState]
+    /// The digests that responses stated for bodies that were not read to their end, and whose bytes were not withdrawn.
+    private(set) var contents: [StatedDigest]
+    /// How many statements were added.
+    private(set) var statementCount = 0
     /// The open manifest; `nil` until it exists.
     private(set) var file: (any StorageFile)?
     private var sequence: UInt32 = 0
@@ -30,12 +34,13 @@ struct ManifestLog: Sendable {
 
     init(
         header: Manifest.Header, claims: [Claim], durableCount: Int = 0, digestStates: [DigestState] = [],
-        isRejected: Bool = false
+        contents: [StatedDigest] = [], isRejected: Bool = false
     ) {
         self.header = header
         self.claims = claims
         self.durableCount = durableCount
         self.digestStates = digestStates
+        self.contents = contents
         self.isRejected = isRejected
     }
 
@@ -60,11 +65,32 @@ struct ManifestLog: Sendable {
         self.isRejected = false
         self.isRecorded = isRecorded
         self.digestStates = []
+        self.contents = []
     }
 
     /// Replaces the marks of claims that are numbers of an earlier run's sources.
     mutating func retireMarks() {
         self.claims.retireMarks()
+    }
+
+    // MARK: Stating
+
+    /// Records digests that a response stated for all bytes, or for those of its body, before these are claimed.
+    mutating func state(_ statements: [StatedDigest]) throws(StorageError) {
+        for stated in statements {
+            let isKnown =
+                stated.range == nil
+                ? self.header.resource.digests.contains(stated.digest) : self.contents.contains(stated)
+            guard !isKnown else { continue }
+            // The manifest first: what is known here is not recorded again.
+            for piece in stated.pieces { try self.append(.stated(piece)) }
+            if stated.range == nil {
+                self.header.resource.state([stated.digest])
+            } else {
+                self.contents.append(stated)
+            }
+            self.statementCount += 1
+        }
     }
 
     // MARK: Claiming
@@ -139,9 +165,13 @@ struct ManifestLog: Sendable {
         if self.file != nil { try? self.append(.syncFailed) }
     }
 
-    /// Removes the digest states that were computed over ranges of bytes.
+    /// Removes the digest states that were computed over ranges of bytes, and what was stated about these: they are fetched
+    /// again, and the next response states its own digest.
     private mutating func withdrawDigests(of ranges: [Range<Int64>]) {
         self.digestStates.removeAll { state in ranges.contains { $0.lowerBound < state.offset } }
+        self.contents.removeAll { stated in
+            ranges.contains { stated.range.map($0.overlaps) ?? false }
+        }
     }
 
     // MARK: At the end
@@ -166,9 +196,10 @@ struct ManifestLog: Sendable {
 
     /// Continues in a manifest that was written from a draft.
     ///
-    /// - Returns: Whether the draft is still valid. If claims were withdrawn since it was made, nothing changes.
+    /// - Returns: Whether the draft is still valid. If claims were withdrawn or statements added since it was made, nothing
+    ///   changes.
     mutating func move(to file: any StorageFile, from draft: ManifestDraft) throws(StorageError) -> Bool {
-        guard self.generation == draft.generation else { return false }
+        guard self.generation == draft.generation, self.statementCount == draft.statementCount else { return false }
         self.file?.close()
         self.file = file
         self.sequence = UInt32(truncatingIfNeeded: draft.recordCount)

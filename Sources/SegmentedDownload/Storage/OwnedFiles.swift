@@ -82,9 +82,14 @@ struct OwnedFiles: Sendable {
             record.fits(status)
         else { return nil }
         if verifies {
-            guard try record.describes(file, status),
-                try self.storage.status(of: path)?.isUnchanged(since: status) == true
-            else { return nil }
+            do {
+                guard try record.describes(file, status) else { return nil }
+            } catch let error as StorageError {
+                throw error
+            } catch {
+                return nil
+            }
+            guard try self.storage.status(of: path)?.isUnchanged(since: status) == true else { return nil }
         }
         return .finished(path: path, length: status.length)
     }

@@ -67,16 +67,6 @@ extension PartialFile {
         }
     }
 
-    /// Adds digests that a response stated about all bytes, and writes the manifest anew if it lacks them.
-    func state(_ digests: [ExpectedDigest]) async throws(StorageError) {
-        let (isNew, isRecorded, durableCount) = self.change { log in
-            let before = log.header.resource.digests.count
-            log.header.resource.state(digests)
-            return (log.header.resource.digests.count > before, log.file != nil, log.durableCount)
-        }
-        if isNew, isRecorded { try await self.writeManifest(durableCount: durableCount) }
-    }
-
     /// Starts over in this part file and discards its content.
     ///
     /// - Parameter hasSetAside: Whether another part was set aside for this one. If so, the manifest is written at once
@@ -86,7 +76,6 @@ extension PartialFile {
         hasSetAside: Bool = false
     ) async throws(StorageError) {
         self.readBack?.close()
-        self.state.withLock { $0.contentsStated = [] }
         self.change {
             $0.clear(isRecorded: resource.completeLength ?? 0 > 0 && self.storage.keepsFiles)
         }

@@ -23,7 +23,6 @@ extension PartialFile {
     /// Withdraws claims whose bytes differ, so that the next survey finds them missing.
     func withdraw(_ damaged: [Claim]) async throws(StorageError) {
         let ranges = damaged.map(\.range).merged()
-        self.forgetContents(in: ranges)
         let durableCount = self.change { log in
             self.reader?.withdraw(ranges)
             log.withdraw(ranges, marksRest: false)

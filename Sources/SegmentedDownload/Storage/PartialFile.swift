@@ -19,8 +19,6 @@ package final class PartialFile: Sendable {
         var syncPolicy = SyncPolicy.checkpoint
         /// The reader that takes the bytes in order; `nil` if there is none.
         var reader: InOrderReader?
-        /// What responses stated about their bodies that were not read to their end.
-        var contentsStated: [StatedContent] = []
         /// Whether the part was renamed to the destination.
         var isPlaced = false
         /// Whether a part that began in memory got a file with its name.
@@ -46,8 +44,8 @@ package final class PartialFile: Sendable {
     /// - Parameter unread: The claims of an earlier run whose bytes were not read back.
     package init(
         paths: DestinationPaths, file: any StorageFile, storage: any Storage, header: Manifest.Header, claims: [Claim],
-        durableCount: Int = 0, digestStates: [DigestState] = [], isRejected: Bool = false, unread: [Claim] = [],
-        inMemory: InMemory? = nil
+        durableCount: Int = 0, digestStates: [DigestState] = [], contents: [StatedDigest] = [],
+        isRejected: Bool = false, unread: [Claim] = [], inMemory: InMemory? = nil
     ) {
         self.readBack = unread.isEmpty ? nil : ReadBack(unread, of: file)
         self.inMemory = inMemory
@@ -56,7 +54,7 @@ package final class PartialFile: Sendable {
         self.storage = storage
         let log = ManifestLog(
             header: header, claims: claims, durableCount: durableCount, digestStates: digestStates,
-            isRejected: isRejected)
+            contents: contents, isRejected: isRejected)
         self.state = Mutex(
             State(header: header, claimedLength: log.claimedLength, durableLength: log.durableLength))
         self.log = Mutex(log)
@@ -95,18 +93,11 @@ package final class PartialFile: Sendable {
     }
 
     /// What responses stated about their bodies that were not read to their end, and whose bytes were not withdrawn.
-    var contentsStated: [StatedContent] { self.state.withLock { $0.contentsStated } }
+    var contentsStated: [StatedDigest] { self.log.withLock { $0.contents } }
 
-    /// Adds what a response stated about its body.
-    func note(_ content: StatedContent) {
-        self.state.withLock { if !$0.contentsStated.contains(content) { $0.contentsStated.append(content) } }
-    }
-
-    /// Forgets what was stated about bytes that are fetched again: the next response states its own.
-    func forgetContents(in ranges: [Range<Int64>]) {
-        self.state.withLock { state in
-            state.contentsStated.removeAll { stated in ranges.contains { $0.overlaps(stated.range) } }
-        }
+    /// Adds what a response stated about all bytes, or about those of its body.
+    func state(_ statements: [StatedDigest]) throws(StorageError) {
+        try self.change { (log) throws(StorageError) in try log.state(statements) }
     }
 
     // MARK: While fetching
@@ -141,7 +132,6 @@ package final class PartialFile: Sendable {
 
     /// Withdraws the claims that extend beyond an offset, before those bytes are written again.
     package func forget(from offset: Int64) throws(StorageError) {
-        self.forgetContents(in: [offset..<Int64.max])
         try self.change { (log) throws(StorageError) in
             self.reader?.withdraw([offset..<Int64.max])
             try log.forget(from: offset)
@@ -203,12 +193,14 @@ package final class PartialFile: Sendable {
         withdrawing ranges: [Range<Int64>], record: (resource: RemoteResource, sources: [String], digests: [String])?,
         remarks: Bool
     ) async throws(StorageError) {
-        self.forgetContents(in: ranges)
         let (isRecorded, durableCount) = self.change { log in
             self.reader?.withdraw(ranges)
             log.withdraw(ranges, marksRest: remarks)
             if let record {
+                // A response may have stated more since the revision was made.
+                let stated = log.header.resource.digests
                 log.header.resource = record.resource
+                log.header.resource.state(stated)
                 log.header.sources = record.sources
                 log.header.digests = record.digests
             }

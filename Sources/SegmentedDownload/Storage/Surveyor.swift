@@ -12,6 +12,8 @@ package struct Surveyor: Sendable {
     var selection: RequestSelection.Values = [:]
     /// What earlier runs of a job were about to put into place. It counts if there are no digests.
     var placing: PlacingRecord?
+    /// Once raised, reading files ends with a failure of code `cancelled`.
+    var interruption = Latch()
 
     package init(storage: any Storage, digests: [ExpectedDigest] = [], sources: [SourceURL] = []) {
         self.storage = storage
@@ -77,24 +79,30 @@ package struct Surveyor: Sendable {
         var content = VerifiedFile.Content(length: status.length)
         if !self.digests.isEmpty {
             let algorithms = Array(Set(self.digests.map(\.algorithm)))
-            let hexes = try file.digests(algorithms, length: status.length)
+            let hexes = try file.digests(algorithms, length: status.length, unless: self.interruption)
             content.hexes = Dictionary(uniqueKeysWithValues: zip(algorithms, hexes))
         }
         // Not read again for nothing.
         if let pieceDigests, self.digests.allSatisfy({ content.hexes[$0.algorithm] == $0.hex }) {
-            content.piecesAgree = try pieceDigests.damage(of: file, length: status.length).isEmpty
+            content.pieces = try pieceDigests.compared(
+                with: file, length: status.length, unless: self.interruption)
         }
         var isRecorded = false
         if self.digests.isEmpty, pieceDigests == nil, let placing,
             status.ownership.objection(user: self.storage.user) == nil
         {
-            isRecorded = try placing.describes(file, status)
+            isRecorded = try placing.describes(file, status, unless: self.interruption)
         }
         let isCompared = isRecorded || !self.digests.isEmpty || pieceDigests != nil
         var record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
         // Otherwise the record proves nothing, and the file need not be read for it.
         let isEvidence = !isCompared && (policy == .verify || policy == .update || policy == .newer)
-        if let known = record, try isEvidence ? !known.describes(file, status) : !known.fits(status) { record = nil }
+        if let known = record,
+            try isEvidence
+                ? !known.describes(file, status, unless: self.interruption) : !known.fits(status)
+        {
+            record = nil
+        }
         // A file that another user may have written proves nothing. If its digest matches, its owner does not matter.
         if record != nil, isEvidence {
             try self.storage.checkTrust(file.status(), paths.destination)
@@ -222,6 +230,7 @@ package struct Surveyor: Sendable {
         let pending = Set(manifest.pending)
         let claims = try (manifest.durable + manifest.pending).settled().filter { claim in
             if isSameFile, !pending.contains(claim) { return true }
+            if self.interruption.isRaised { throw Failure(.cancelled, "examining the part was interrupted") }
             return try file.holds(claim)
         }
         let durable = claims.filter { !pending.contains($0) }.joined()
@@ -234,6 +243,10 @@ package struct Surveyor: Sendable {
         // Bytes that were lost may come again with other content, so states beyond the first gap are dropped.
         let frontier = missing.first?.lowerBound ?? header.completeLength
         let states = manifest.digestStates.filter { $0.offset <= frontier }
+        // What was stated about bytes that are all fetched again says nothing about the next response.
+        let contents = manifest.contents.filter { stated in
+            claims.contains { claim in stated.range?.overlaps(claim.range) == true }
+        }
         var resource = header.resource
         // Digests of a response of which no byte was kept are about other bytes than those of the next one.
         if kept == 0 { resource.digests = [] }
@@ -245,7 +258,7 @@ package struct Surveyor: Sendable {
         let part = PartialFile(
             paths: paths, file: file, storage: self.storage, header: header,
             claims: durable + unsynced, durableCount: durable.count, digestStates: states,
-            isRejected: manifest.isRejected, unread: isSameFile ? durable : [])
+            contents: contents, isRejected: manifest.isRejected, unread: isSameFile ? durable : [])
         return Finding(survey: .partial(saved), part: part, note: note)
     }
 }

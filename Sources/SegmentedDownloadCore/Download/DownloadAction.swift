@@ -22,8 +22,9 @@ package enum DownloadAction: Hashable, Sendable {
     case require([ExpectedDigest])
     /// Verify the file and move it into place. Answered by `placed` or `storageFailed`.
     case place(length: Int64, evidence: Evidence = .validator)
-    /// Stop verifying. `storageFailed` with the code `cancelled` follows, unless the file is already in place.
-    case interruptPlacing
+    /// Stop reading files for a survey, or to verify the complete file. `storageFailed` with the code `cancelled` follows, unless
+    /// the step is nearly done.
+    case interrupt
     /// Close and delete the partial file. Answered by `discarded` or `storageFailed`.
     case discard
     /// Report to observers.

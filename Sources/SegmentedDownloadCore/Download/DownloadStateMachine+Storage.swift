@@ -236,7 +236,10 @@ extension DownloadStateMachine {
     /// Handles a failed storage step. Everything that was durable before still is.
     package mutating func storageFailed(_ failure: Failure) -> [DownloadAction] {
         switch self.state {
-        case .surveying, .discarding:
+        case .surveying:
+            if failure.code == .cancelled, let stop = self.takePendingStop() { return self.settled(stop) }
+            return self.fail(failure)
+        case .discarding:
             return self.fail(failure)
         case .preparing(let preparing):
             let answers = preparing.probing.lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []

@@ -5,7 +5,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     enum State: Hashable {
         /// Waiting for its turn. Becomes `surveying`, `discarding` or `resting`.
         case queued
-        /// The destination is being inspected. Becomes `probing`, `discarding` or `resting`.
+        /// The destination is being inspected. Becomes `probing`, `discarding`, `resting`, or `queued` if it was paused and resumed.
         case surveying
         /// The first request is in flight or waiting to be made. Becomes `preparing`, `surveying`, `settling`,
         /// `discarding` or `resting`.
@@ -81,7 +81,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     var trusted: [SourceID] = []
     var generator: SplitMix64
     var leaseNext = 0
-    /// The stop to carry out after the current step, which cannot be interrupted.
+    /// The stop to carry out after the current step.
     var pendingStop: Stop?
     var isSurveyed = false
     var mustBeginAnew = false
@@ -184,9 +184,10 @@ package struct DownloadStateMachine: Hashable, Sendable {
         switch self.state {
         case .resting(.paused), .resting(.failed): self.state = .queued
         case .settling(let settling) where settling.stop == .pause: self.resumesWhenSettled = true
-        case .surveying where self.pendingStop == .pause, .preparing where self.pendingStop == .pause:
-            self.pendingStop = nil
-        case .placing where self.pendingStop == .pause: self.resumesWhenSettled = true
+        case .preparing where self.pendingStop == .pause: self.pendingStop = nil
+        // The step was interrupted, and begins again.
+        case .surveying where self.pendingStop == .pause, .placing where self.pendingStop == .pause:
+            self.resumesWhenSettled = true
         case .queued, .surveying, .probing, .preparing, .fetching, .settling, .placing, .discarding, .resting: break
         }
         return []
@@ -203,14 +204,14 @@ package struct DownloadStateMachine: Hashable, Sendable {
         switch self.state {
         case .queued:
             return self.settled(stop)
-        case .surveying, .preparing:
+        case .preparing:
             self.pendingStop = Self.stronger(self.pendingStop, stop)
             return []
         case .discarding:
             return []
-        case .placing:
+        case .surveying, .placing:
             self.pendingStop = Self.stronger(self.pendingStop, stop)
-            return [.interruptPlacing]
+            return [.interrupt]
         case .probing(var probing):
             guard let lease = probing.lease else { return self.settled(stop) }
             probing.lease = nil

@@ -200,6 +200,8 @@ struct Probing: Hashable, Sendable {
             return .elsewhere(difference)
         case .ignoresRanges(let reason):
             return self.ignoredRange(reason, settings)
+        // A part of a file cannot be taken from the whole file, which a server that does not support If-Range sends.
+        case .malformed where self.leavesOutIfRange(): return .again([])
         case .redirected, .unauthorized, .rejected, .malformed:
             return .failed(response.failure(host: settings.hosts[self.source.rawValue]))
         case .refused:
@@ -303,20 +305,24 @@ struct Probing: Hashable, Sendable {
         case .compareDates(let file, let comparesLength):
             return self.comparedDates(file, resource, comparesLength: comparesLength)
         case .confirm(let saved): return self.compared(saved.resource, resource, settings)
-        case .resume(let saved):
-            // A 200 with the recorded tag means that the server does not support If-Range. The request is repeated
-            // without it, and the validator of the answer is compared instead.
-            if self.sendsIfRange, self.sendsRange, !self.isElsewhere, saved.resource.validator.ifRangeFieldValue != nil
-            {
-                self.sendsIfRange = false
-                return .again([])
-            }
+        case .resume:
+            // A 200 with the recorded tag means that the server does not support If-Range.
+            if self.leavesOutIfRange() { return .again([]) }
         }
         if resource.completeLength == 0 { return self.empty(resource, settings) }
         return self.accepted(
             resource, isSegmented: false, responseEnd: resource.completeLength ?? settings.streamLengthMaximum,
             settings,
             now: now)
+    }
+
+    /// Has the request repeated without `If-Range`, if it had the field. The validator of the answer is compared instead.
+    private mutating func leavesOutIfRange() -> Bool {
+        guard case .resume(let saved) = self.purpose, self.sendsIfRange, self.sendsRange, !self.isElsewhere,
+            saved.resource.validator.ifRangeFieldValue != nil
+        else { return false }
+        self.sendsIfRange = false
+        return true
     }
 
     /// Handles an answer with other content than that on disk.

@@ -246,7 +246,7 @@ package struct GroupStateMachine: Hashable, Sendable {
                 self.outbox.append(.download(id, .report(.retrying(failure, attempt: attempt, delay: delay))))
                 continue
             case .survey, .replaceExisting, .require, .prepare, .answer(_, .proceed), .narrow, .checkpoint, .revise,
-                .interruptPlacing, .discard,
+                .interrupt, .discard,
                 .report,
                 .conclude:
                 break

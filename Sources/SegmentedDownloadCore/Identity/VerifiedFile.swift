@@ -12,16 +12,28 @@ package struct VerifiedFile: Hashable, Sendable {
         /// Digests of the bytes in hexadecimal digits, all computed from them.
         package var hexes: [ExpectedDigest.Algorithm: String]
         /// Whether each piece of the file has its digest. Absent if none was compared.
-        package var piecesAgree: Bool?
+        package var pieces: Pieces?
+
+        package enum Pieces: Hashable, Sendable {
+            case agree
+            /// The first byte of the first piece that has another digest.
+            case differ(at: Int64)
+        }
 
         package init(
-            length: Int64, crc: CRC32? = nil, hexes: [ExpectedDigest.Algorithm: String] = [:], piecesAgree: Bool? = nil
+            length: Int64, crc: CRC32? = nil, hexes: [ExpectedDigest.Algorithm: String] = [:], pieces: Pieces? = nil
         ) {
             self.length = length
             self.crc = crc
             self.hexes = hexes
-            self.piecesAgree = piecesAgree
+            self.pieces = pieces
             if let crc { self.hexes[.crc32] = crc.hex }
+        }
+
+        /// Whether the bytes have another digest than required, of the whole or of a piece.
+        package func contradicts(_ digests: [ExpectedDigest]) -> Bool {
+            if case .differ = self.pieces { return true }
+            return digests.contains { self.hexes[$0.algorithm] != $0.hex }
         }
     }
 
@@ -84,11 +96,14 @@ package struct VerifiedFile: Hashable, Sendable {
             }
         }
         if requirements.hasPieces {
-            guard let agree = content.piecesAgree else {
-                throw Failure(.internal, "the digests of the file's pieces were not compared")
-            }
-            guard agree else {
-                throw Failure(.integrity, "the file does not have the digests of its pieces", remedy: .startOver)
+            switch content.pieces {
+            case .agree: break
+            case .differ(let offset):
+                throw Failure(
+                    .integrity,
+                    "the file does not have the digests of its pieces; the first that differs begins at byte \(offset)",
+                    remedy: .startOver)
+            case nil: throw Failure(.internal, "the digests of the file's pieces were not compared")
             }
         }
         if let length = requirements.length, length != content.length {

@@ -1,6 +1,6 @@
 /// The state of an interrupted download: its resource, and which of its bytes are on disk.
 package struct Manifest: Hashable, Sendable {
-    /// The immutable part, written once.
+    /// What the manifest begins with. When it is read, ``resource`` also has the digests that the log states.
     package struct Header: Hashable, Sendable {
         /// Random. Every record's checksum includes it, so that records of another manifest are rejected.
         package var id: UInt64
@@ -91,6 +91,8 @@ package struct Manifest: Hashable, Sendable {
         /// A sync failed. Bytes that were not durable before are considered lost, even if the page cache still returns
         /// them.
         case syncFailed
+        /// A piece of what a response stated after the header was written, see ``StatedDigest/Piece``.
+        case stated(StatedDigest.Piece)
         /// The complete file did not match its digest. Without a digest, its bytes are no longer trusted.
         case rejected
         /// The part belongs to another file than the one that its name was needed for, and was renamed. It is deleted with
@@ -98,7 +100,7 @@ package struct Manifest: Hashable, Sendable {
         case setAside
     }
 
-    package let header: Header
+    package internal(set) var header: Header
     /// The claims that a checkpoint covers.
     package internal(set) var durable: [Claim]
     /// The claims after the last checkpoint. They are read back and checked before they are trusted.
@@ -108,10 +110,21 @@ package struct Manifest: Hashable, Sendable {
     package internal(set) var pausedModified: Int64?
     /// The states of digests over bytes that were not withdrawn afterwards.
     package internal(set) var digestStates: [DigestState] = []
+    /// The digests that responses stated for ranges of bytes, and that were not verified when the bytes were claimed.
+    package internal(set) var contents: [StatedDigest] = []
     /// Whether the complete file once did not match its digest.
     package internal(set) var isRejected = false
     /// Whether the log ends with ``Record/setAside``.
     package internal(set) var isSetAside = false
     /// Whether a checkpoint covers more claims than the log contains, which no correct writer produces.
     package internal(set) var isOverstated = false
+
+    /// Adds what the log says that a response stated.
+    mutating func add(_ stated: StatedDigest) {
+        if stated.range == nil {
+            self.header.resource.state([stated.digest])
+        } else if !self.contents.contains(stated) {
+            self.contents.append(stated)
+        }
+    }
 }

@@ -78,6 +78,11 @@ package enum ManifestCodec {
                     6 | UInt32(piece.algorithm) << 8 | UInt32(piece.index) << 16, Int64(bitPattern: piece.words.0),
                     Int64(bitPattern: piece.words.1), 0
                 )
+            case .stated(let piece):
+                (
+                    9 | UInt32(piece.algorithm) << 8 | UInt32(piece.index) << 16, Int64(bitPattern: piece.first),
+                    Int64(bitPattern: piece.second), 0
+                )
             }
         bytes.write(kind)
         bytes.write(UInt64(bitPattern: offset))
@@ -161,6 +166,7 @@ package enum ManifestCodec {
         var claims: [Claim] = []
         var durableCount = 0
         var states = DigestState.Reader()
+        var statements = StatedDigest.Reader()
         Self.forEachRecord(of: log, manifest.header) { record in
             manifest.isSetAside = record == .setAside
             if case .pause(_, let modified) = record {
@@ -174,6 +180,9 @@ package enum ManifestCodec {
                 if count > Int64(claims.count) { manifest.isOverstated = true }
                 durableCount = min(max(durableCount, Int(count)), claims.count)
             case .digest(let piece): states.take(piece)
+            case .stated(let piece):
+                guard let stated = statements.take(piece, completeLength: manifest.header.completeLength) else { break }
+                manifest.add(stated)
             case .syncFailed:
                 claims.removeSubrange(durableCount...)
                 states.forget(from: -1)
@@ -182,6 +191,7 @@ package enum ManifestCodec {
             case .forget(let offset):
                 durableCount = claims.forget(from: offset, durableCount: durableCount)
                 states.forget(from: offset)
+                manifest.contents.removeAll { $0.range.map { $0.upperBound > offset } ?? false }
             }
         }
         manifest.digestStates = states.states.filter { $0.offset <= manifest.header.completeLength }
@@ -217,6 +227,12 @@ package enum ManifestCodec {
                 DigestState.Piece(
                     algorithm: UInt8(truncatingIfNeeded: kind >> 8), index: UInt8(truncatingIfNeeded: kind >> 16),
                     words: (offset, length)))
+        }
+        let algorithm = UInt8(truncatingIfNeeded: kind >> 8)
+        if kind & 0xFF == 9, StatedDigest.isKnown(algorithm: algorithm) {
+            return .stated(
+                StatedDigest.Piece(
+                    algorithm: algorithm, index: UInt8(truncatingIfNeeded: kind >> 16), first: offset, second: length))
         }
         guard let offset = Int64(exactly: offset), let length = Int64(exactly: length) else { return nil }
         switch kind {

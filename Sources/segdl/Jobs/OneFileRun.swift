@@ -64,7 +64,8 @@ struct OneFileRun {
         }
         let patience = self.command.jobOptions.stealAfter
         let task = SharedFileTask(
-            shard, of: file, request, takingOverAfter: patience?.duration, id: .random(in: .min ... .max),
+            shard, of: file, request, takingOverAfter: patience?.duration,
+            selection: configuration.selection(of: request), id: .random(in: .min ... .max),
             machine: (MachineName.current, getpid(), .random(in: .min ... .max)))
         var code = ExitCode.ok
         let ending = try await task.run {

@@ -41,9 +41,12 @@ struct VerifiedFileTests {
 
     @Test("Digests of pieces that were given must have been compared, and agree")
     func pieces() {
-        for (agree, code) in [(true, nil), (false, .integrity), (nil, .internal)] as [(Bool?, Failure.Code?)] {
-            #expect(Self.code(.init(length: 1, piecesAgree: agree), .init(hasPieces: true)) == code)
-            #expect(Self.code(.init(length: 1, piecesAgree: agree), .init()) == nil)
+        let cases: [(Content.Pieces?, Failure.Code?)] = [
+            (.agree, nil), (.differ(at: 0), .integrity), (nil, .internal),
+        ]
+        for (pieces, code) in cases {
+            #expect(Self.code(.init(length: 1, pieces: pieces), .init(hasPieces: true)) == code)
+            #expect(Self.code(.init(length: 1, pieces: pieces), .init()) == nil)
         }
     }
 

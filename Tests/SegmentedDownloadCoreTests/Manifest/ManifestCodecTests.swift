@@ -60,7 +60,7 @@ struct ManifestCodecTests {
             switch record {
             case .claim(let claim): claims.append(claim)
             case .checkpoint(let count), .pause(let count, _): durable.formUnion(claims.prefix(Int(count)))
-            case .forget, .syncFailed, .digest, .rejected, .setAside: break
+            case .forget, .syncFailed, .digest, .stated, .rejected, .setAside: break
             }
         }
         return (Set(claims), durable)
@@ -82,6 +82,31 @@ struct ManifestCodecTests {
                 Self.claim(0, Self.block), Self.claim(5 * Self.block, 100), Self.claim(Self.block, Self.block),
             ])
         #expect(manifest.pending == [Self.claim(5 * Self.block + 100, 7), Self.claim(9 * Self.block, Self.block)])
+    }
+
+    @Test(
+        "Digests that were stated while bytes were fetched are read, until those bytes are fetched again",
+        arguments: ["crc32", "crc32c", "crc64nvme", "md5", "sha1", "sha256", "sha512"])
+    func stated(name: String) throws {
+        let algorithm = try #require(ExpectedDigest.Algorithm(rawValue: name))
+        let digits = (0..<algorithm.length).map { UInt8($0 * 3 + 1) }.hex
+        let digest = try #require(ExpectedDigest(algorithm, hex: digits))
+        let statements = [StatedDigest(digest), StatedDigest(digest, of: 5..<(3 * Self.block))]
+        let pieces = statements.flatMap(\.pieces).map { Manifest.Record.stated($0) }
+        let manifest = try ManifestCodec.decode(Self.bytes([.claim(Self.claim(0, Self.block))] + pieces))
+        #expect(manifest.header.resource.digests == Self.header().resource.digests + [digest])
+        #expect(manifest.contents == [statements[1]] && manifest.pending.count == 1)
+        // A torn statement says nothing, and what precedes it counts.
+        let torn = try ManifestCodec.decode(Self.bytes([.claim(Self.claim(0, Self.block))] + pieces.dropLast()))
+        #expect(torn.contents == [] && torn.pending.count == 1)
+        // One that goes beyond the file says nothing either.
+        let beyond = StatedDigest(digest, of: 0..<(Self.header().completeLength + 1))
+        #expect(try ManifestCodec.decode(Self.bytes(beyond.pieces.map { .stated($0) })).contents == [])
+        for (offset, isKept) in [(3 * Self.block, true), (3 * Self.block - 1, false), (0, false)] {
+            let forgotten = try ManifestCodec.decode(Self.bytes(pieces + [.forget(from: offset)]))
+            #expect(forgotten.contents == (isKept ? [statements[1]] : []))
+            #expect(forgotten.header.resource.digests.last == digest)
+        }
     }
 
     @Test("A header without validators, coding, sources and digests is read back")

@@ -111,7 +111,7 @@ struct DownloadJobSurveyTests {
     func beingPlaced() async throws {
         try await WatchedJob.run { disk, directory in
             let placed = PlacedFiles()
-            let other = PlacedFiles.Content(DownloadRequest(try SourceURL("http://host/b")))
+            let other = RequestedContent(DownloadRequest(try SourceURL("http://host/b")), [:])
             let path = directory + "/file.bin"
             let job = try WatchedJob.job(disk, directory, placed: placed) { $0.ifExists = .overwrite }
             _ = try await job.survey()

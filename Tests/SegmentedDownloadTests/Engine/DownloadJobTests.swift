@@ -21,7 +21,7 @@ struct DownloadJobTests {
             try WatchedJob.fill(job, 0..<100)
             job.count(requests: 2, bytesFetched: 110, connections: 3)
             job.count(requests: 1, bytesFetched: 5, connections: 2)
-            job.beginPlacing()
+            job.beginInterruptible()
             let file = try await job.place(length: 100, evidence: .validator)
             #expect(try WatchedJob.contents(directory + "/file.bin") == WatchedPart.bytes(0..<100))
             let result = job.result(file, duration: .seconds(1))
@@ -86,6 +86,34 @@ struct DownloadJobTests {
         }
     }
 
+    @Test("A survey is interrupted while it reads a file or a part, and the part can be discarded all the same")
+    func interrupted() async throws {
+        try await WatchedJob.run { disk, directory in
+            let first = try WatchedJob.job(disk, directory)
+            _ = try await first.survey()
+            _ = try await first.prepare(WatchedJob.preparation(), id: 7)
+            try WatchedJob.fill(first, 0..<50)
+            _ = try await first.part?.checkpoint(isPause: false)
+            first.close()
+            let second = try WatchedJob.job(disk, directory)
+            second.beginInterruptible()
+            second.interrupt()
+            #expect(await failureCode { _ = try await second.survey() } == .cancelled)
+            try second.discard()
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [])
+
+            try Data("mine".utf8).write(to: URL(fileURLWithPath: directory + "/file.bin"))
+            let digest = try #require(ExpectedDigest("crc32=00000000"))
+            let third = try WatchedJob.job(disk, directory) { $0.digests = [digest] }
+            third.beginInterruptible()
+            third.interrupt()
+            #expect(await failureCode { _ = try await third.survey() } == .cancelled)
+            // The next survey is not interrupted.
+            third.beginInterruptible()
+            #expect(await failureCode { _ = try await third.survey() } == nil)
+        }
+    }
+
     @Test("A digest that the server announces counts only where the user has none as trusted")
     func announced() async throws {
         for (userHas, count) in [(false, 1), (true, 1)] {
@@ -95,8 +123,8 @@ struct DownloadJobTests {
                 _ = try await job.survey()
                 let announced = try #require(ExpectedDigest("sha256=\(String(repeating: "0", count: 63))1"))
                 _ = try await job.prepare(WatchedJob.preparation(), id: 7)
-                try await job.note(stated: [announced])
-                try await job.note(stated: [announced])
+                try job.note(stated: [announced])
+                try job.note(stated: [announced])
                 let header = try #require(job.part?.header)
                 #expect(
                     header.digests == (userHas ? [sha256.description] : []) && header.resource.digests == [announced])

@@ -89,6 +89,33 @@ struct DownloadRegistryTests {
         #expect(registry.job(jobs[1].request) === jobs[3])
     }
 
+    @Test("A request that states more than a download, or selects another representation, is not answered by it")
+    func content() throws {
+        let digest = try #require(ExpectedDigest("crc32=00000000"))
+        let changes: [(inout DownloadRequest) -> Void] = [
+            { $0.digests = [digest] }, { $0.lengthExpected = 5 }, { $0.part = .init(first: 1) },
+            { $0.pieceDigests = PieceDigests(length: 1, algorithm: .crc32, hexes: ["00000000"]) },
+        ]
+        for change in changes {
+            var registry = DownloadRegistry()
+            let (plain, stating) = (try Self.job(0, to: "a"), try Self.job(1, to: "a", change))
+            _ = registry.add(plain)
+            #expect(registry.job(stating.request) == nil)
+            let replaced = registry.add(stating)
+            // The first download goes on, and both are found.
+            #expect(replaced.isEmpty && registry.job(plain.request) === plain)
+            #expect(registry.job(stating.request) === stating)
+            registry.remove(plain)
+            #expect(registry.job(stating.request) === stating)
+        }
+        var registry = DownloadRegistry()
+        let verified = try Self.job(0, to: "a", changes[0])
+        _ = registry.add(verified)
+        let plain = try Self.job(1, to: "a").request
+        #expect(registry.job(plain) === verified, "a verified file is also one without a digest")
+        #expect(registry.job(plain, ["accept": "text/plain"]) == nil)
+    }
+
     @Test("A number that is the name of a download is not given to another one")
     func numbers() throws {
         var registry = DownloadRegistry()

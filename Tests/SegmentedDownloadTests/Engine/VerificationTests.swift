@@ -20,7 +20,7 @@ struct VerificationTests {
     private static func verification(
         _ proof: VerifiedFile.Proof, _ requirements: VerifiedFile.Requirements = .init()
     ) throws -> DownloadResult.Verification {
-        let content = VerifiedFile.Content(length: 100, crc: CRC32(), piecesAgree: true)
+        let content = VerifiedFile.Content(length: 100, crc: CRC32(), pieces: .agree)
         return DownloadResult.Verification(of: try .judged(content, for: requirements, by: proof))
     }
 

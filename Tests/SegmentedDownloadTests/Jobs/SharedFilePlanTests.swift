@@ -68,6 +68,34 @@ struct SharedFilePlanTests {
         }
     }
 
+    @Test("A task with other request fields than the plan is refused, also after the plan was stored")
+    func selection() throws {
+        let plan = SharedFilePlan(
+            id: 1, try #require(FileDivision(count: 2, length: 100, alignment: 1)), of: Self.resource(at: "host"),
+            DownloadRequest(try SourceURL("http://host/f"), to: .file("f")), announced: nil, selection: ["x-v": "1"],
+            inode: 0)
+        let stored = try #require(try SharedFilePlan(decoding: plan.encoded))
+        for plan in [plan, stored] {
+            for (selection, isRefused) in [(["x-v": "1"], false), (["x-v": "2"], true), ([:], true)] {
+                let error = failure {
+                    try plan.check(
+                        Self.resource(at: "host"), given: [], announced: nil, selection: selection,
+                        directory: "f.segdl-tasks")
+                }
+                #expect(error?.code == (isRefused ? .changed : nil))
+            }
+        }
+    }
+
+    private func failure(of body: () throws -> Void) -> DownloadError? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return error as? DownloadError
+        }
+    }
+
     @Test("A digest admits another place only if the task that goes there states it, too")
     func otherPlace() throws {
         let digest = try #require(ExpectedDigest("crc32=00000001"))

@@ -30,6 +30,8 @@ struct SourceURLTests {
         arguments: [
             "http://u:secret@h:99999/f?secret", "http://[::1/f?secret", "http://u:secret@%zz/f?secret",
             "http://h/%ff?secret", "http://u:secret@0x7f.1/f#secret", "http://h/f\u{1}?secret",
+            // More digits than an `Int` has.
+            "http://h:99999999999999999999/f?secret", "http://u:secret@[::1]:18446744073709551617",
         ])
     func secrets(text: String) throws {
         let malformed = #expect(throws: DownloadError.self) { try SourceURL(text) }

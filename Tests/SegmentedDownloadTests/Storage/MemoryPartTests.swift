@@ -46,7 +46,7 @@ struct MemoryPartTests {
             #expect(try WatchedJob.contents(paths.destination) == WatchedPart.bytes(0..<100))
             #expect(disk.openNames.isEmpty)
             let status = try #require(try disk.status(of: paths.destination))
-            let other = PlacedFiles.Content(DownloadRequest(try SourceURL("http://host/other.bin")))
+            let other = RequestedContent(DownloadRequest(try SourceURL("http://host/other.bin")), [:])
             #expect(job.placed.hasOther(than: other, status, at: paths.destination, in: .run))
         }
     }

@@ -519,7 +519,7 @@ package struct FleetSimulation {
         case .conclude(let conclusion): self.conclude(conclusion, id, shard)
         case .revise, .replaceExisting, .require, .discard:
             self.violations.append("shard \(shard) orders \(action)")
-        case .interruptPlacing, .report: break
+        case .interrupt, .report: break
         }
         return []
     }

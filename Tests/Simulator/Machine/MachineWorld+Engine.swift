@@ -136,8 +136,8 @@ extension MachineWorld {
             if self.downloads[index].disk.finished == nil { self.violate("\(id) replaces a file that does not exist") }
             self.downloads[index].disk.replacesFinished = true
         case .require: self.violate("\(id) compares a file with digests that no server states")
-        case .interruptPlacing:
-            guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event.isPlaced }) else { break }
+        case .interrupt:
+            guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event.isInterruptible }) else { break }
             guard Bool.random(using: &self.generator) else { break }
             let at = self.steps[step].at
             self.steps[step] = DiskStep(id: id, at: at, event: .storageFailed(Failure(.cancelled, "interrupted")))

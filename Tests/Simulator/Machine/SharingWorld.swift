@@ -369,7 +369,7 @@ package struct SharingWorld {
         case .revise: self.violations.append("a download revises its only source")
         case .require: self.violations.append("a download compares a file that does not exist")
         case .replaceExisting: self.violations.append("a download replaces a file that does not exist")
-        case .interruptPlacing, .report: break
+        case .interrupt, .report: break
         case .discard: self.later(id, .discarded)
         case .conclude(let conclusion):
             self.downloads[id.rawValue].conclusion = conclusion

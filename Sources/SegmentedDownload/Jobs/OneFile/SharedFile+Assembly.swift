@@ -80,11 +80,11 @@ extension SharedFile {
         let verified: VerifiedFile
         // Without a record, only digests can show that the content is right.
         if !digests.isEmpty || !(record?.isCurrent(for: status) ?? plan.digests.isEmpty) {
-            let content = try self.content(of: file, plan, for: expected, unless: interruption)
+            let content = try self.content(of: file, plan, for: expected, unless: interruption).content
             if let record, record.crc != content.crc {
                 throw DownloadError(.integrity, "the bytes of \(path) are not those that were received", hint: hint)
             }
-            verified = try content.judged(for: expected, from: plan.resource, at: path, hint: hint)
+            verified = try self.judged(content, for: expected, from: plan.resource, at: path, hint: hint)
         } else {
             let known = VerifiedFile.Content(length: status.length, crc: record?.crc)
             verified = try .judged(known, for: .init(length: plan.division.length), by: .recorded)
@@ -180,10 +180,10 @@ extension SharedFile {
         defer { file.close() }
         let before = try file.status()
         try self.storage.checkTrust(before, path)
-        let content = try self.content(of: file, plan, for: digests, unless: interruption)
-        try await self.withdraw(zip(plan.division.shards, content.ranges).filter { records[$0]?.crc != $1 }.map(\.0))
-        let verified = try content.judged(
-            for: digests, from: plan.resource, at: path.printable, hint: self.startingOver())
+        let (content, ranges) = try self.content(of: file, plan, for: digests, unless: interruption)
+        try await self.withdraw(zip(plan.division.shards, ranges).filter { records[$0]?.crc != $1 }.map(\.0))
+        let verified = try self.judged(
+            content, for: digests, from: plan.resource, at: path.printable, hint: self.startingOver())
         // The time before the file was read: the record does not count for what is written later.
         var modified = before.modified
         if plan.options.keepsRemoteTime, let date = plan.resource.validator.lastModified {
@@ -193,6 +193,7 @@ extension SharedFile {
         var record = FinishedRecord(
             resource: plan.resource, length: plan.division.length, crc: crc, modified: modified, salt: plan.id)
         record.isSynced = plan.options.syncPolicy != .none
+        record.selection = plan.selection
         let hasRecord = try file.setAttribute(FinishedRecord.attribute, record.encoded)
         if plan.options.syncPolicy != .none { try await file.synchronize(metadata: true) }
         if !hasRecord { await self.leaveRecord(record, plan, run: run) }
@@ -219,46 +220,39 @@ extension SharedFile {
         }
     }
 
-    /// What the bytes of a file are, found by reading it once.
-    private struct Content {
-        /// The CRC-32 of each task's range, in the order of the ranges.
-        var ranges: [CRC32] = []
-        var crc = CRC32()
-        var length: Int64 = 0
-        var hexes: [ExpectedDigest.Algorithm: String] = [:]
-
-        /// The file as one of the resource with these digests.
-        func judged(
-            for digests: [ExpectedDigest], from resource: RemoteResource, at path: String, hint: String
-        ) throws(DownloadError) -> VerifiedFile {
-            let content = VerifiedFile.Content(length: self.length, crc: self.crc, hexes: self.hexes)
-            do throws(Failure) {
-                return try .judged(content, for: .init(digests: digests), by: .received(resource, .validator))
-            } catch {
-                throw DownloadError(.integrity, "\(error.message). It is kept as \(path)", hint: hint)
-            }
+    /// A file's content as one of the resource with these digests.
+    private func judged(
+        _ content: VerifiedFile.Content, for digests: [ExpectedDigest], from resource: RemoteResource, at path: String,
+        hint: String
+    ) throws(DownloadError) -> VerifiedFile {
+        do throws(Failure) {
+            return try .judged(content, for: .init(digests: digests), by: .received(resource, .validator))
+        } catch {
+            throw DownloadError(.integrity, "\(error.message). It is kept as \(path)", hint: hint)
         }
     }
 
+    /// What the bytes of a file are, found by reading it once, and the CRC-32 of each task's range in their order.
     private func content(
         of file: any StorageFile, _ plan: SharedFilePlan, for digests: [ExpectedDigest], unless interruption: Latch
-    ) throws -> Content {
+    ) throws -> (content: VerifiedFile.Content, ranges: [CRC32]) {
         var running = Set(digests.map(\.algorithm)).subtracting([.crc32]).map { RunningDigest($0) }
-        var content = Content()
+        var (ranges, crc, length) = ([CRC32](), CRC32(), Int64(0))
         for shard in plan.division.shards {
             let window = WindowFile(self.window(of: shard, plan), own: file, shared: file)
-            var crc = CRC32()
-            let length = Int64(plan.division.range(of: shard).count)
-            let count = try window.read(length: length, unless: interruption) { bytes in
-                crc.update(bytes)
+            var part = CRC32()
+            let count = try window.read(
+                length: Int64(plan.division.range(of: shard).count), unless: interruption
+            ) { bytes in
+                part.update(bytes)
                 for index in running.indices { running[index].update(bytes) }
             }
-            content.ranges.append(crc)
-            content.crc.append(crc, length: count)
-            content.length += count
+            ranges.append(part)
+            crc.append(part, length: count)
+            length += count
         }
-        for digest in running { content.hexes[digest.algorithm] = digest.hex }
-        return content
+        let hexes = Dictionary(uniqueKeysWithValues: running.map { ($0.algorithm, $0.hex) })
+        return (VerifiedFile.Content(length: length, crc: crc, hexes: hexes), ranges)
     }
 
     private func startingOver(removing path: String? = nil) -> String {

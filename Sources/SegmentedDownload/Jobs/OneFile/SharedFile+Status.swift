@@ -61,11 +61,14 @@ extension SharedFile {
     ///   extended attributes it has the record of the destination.
     /// - Throws: ``DownloadError`` with code `exists` if it is no file, or not to be trusted.
     package func existing(
-        _ resource: RemoteResource, digests: [ExpectedDigest], leftover: SharedFilePlan?
+        _ resource: RemoteResource, digests: [ExpectedDigest], selection: RequestSelection.Values = [:],
+        leftover: SharedFilePlan?
     ) throws(DownloadError) -> Existing? {
         do {
             guard try self.storage.status(of: self.paths.destination) != nil else { return nil }
-            let finding = try Surveyor(storage: self.storage, digests: digests).survey(self.paths, policy: .verify)
+            var surveyor = Surveyor(storage: self.storage, digests: digests)
+            surveyor.selection = selection
+            let finding = try surveyor.survey(self.paths, policy: .verify)
             guard case .existing(let file) = finding.survey else {
                 finding.part?.close()
                 return nil
@@ -73,12 +76,14 @@ extension SharedFile {
             if let isIdentified = file.isIdentified {
                 return isIdentified ? .complete(try file.judged(by: .digests)) : .other
             }
-            guard file.length == resource.completeLength,
+            guard file.length == resource.completeLength, file.otherRequest == nil,
                 let recorded = try file.record ?? leftover.flatMap({ try self.resource(ofPlaced: $0) }),
                 case .same = recorded.verdict(on: resource)
             else { return .other }
             let unread = recorded.digestsLacking(of: resource.digests)
-            guard unread.isEmpty else { return try self.existing(resource, digests: unread, leftover: leftover) }
+            guard unread.isEmpty else {
+                return try self.existing(resource, digests: unread, selection: selection, leftover: leftover)
+            }
             return .complete(try file.judged(by: .confirmed(recorded)))
         } catch {
             throw DownloadError(wrapping: error)

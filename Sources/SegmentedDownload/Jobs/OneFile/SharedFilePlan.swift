@@ -14,6 +14,8 @@ package struct SharedFilePlan: Hashable, Sendable {
     let sources: [String]
     package let digests: [ExpectedDigest]
     package let options: DownloadOptions
+    /// What the first task's request selects the representation with; nil in plans of versions that stored nothing.
+    let selection: RequestSelection?
     private let label: Manifest.Label
 
     private static let countKey = "segdl-tasks"
@@ -24,9 +26,10 @@ package struct SharedFilePlan: Hashable, Sendable {
     ///   - announced: The digest that the server states for it.
     init(
         id: UInt64, _ division: FileDivision, of resource: RemoteResource, _ request: DownloadRequest,
-        announced: ExpectedDigest?, inode: UInt64
+        announced: ExpectedDigest?, selection: RequestSelection.Values = [:], inode: UInt64
     ) {
         self.id = id
+        self.selection = RequestSelection(selection, salt: id)
         self.division = division
         self.resource = resource
         self.inode = inode
@@ -55,7 +58,7 @@ package struct SharedFilePlan: Hashable, Sendable {
             Manifest.Header(
                 id: self.id, resource: self.resource, completeLength: self.division.length, device: 0,
                 inode: self.inode, bootID: "", sources: self.sources, digests: self.digests.map(\.description),
-                label: self.label))
+                label: self.label, selection: self.selection))
     }
 
     /// Nil if the bytes are not a plan.
@@ -73,6 +76,7 @@ package struct SharedFilePlan: Hashable, Sendable {
         self.sources = header.sources
         self.digests = header.digests.compactMap { ExpectedDigest($0) }
         self.options = DownloadOptions(manifest)
+        self.selection = header.selection
         self.label = header.label
     }
 
@@ -88,10 +92,16 @@ package struct SharedFilePlan: Hashable, Sendable {
     ///   - given: The digests of the task's request. If no validator proves the version, the task must state a digest that the
     ///     plan has: one of another request says nothing about what this one wants.
     ///   - announced: The digest that the server states now.
+    ///   - selection: What the task's request selects the representation with.
     ///   - directory: Where the records of the tasks are.
     package func check(
-        _ current: RemoteResource, given: [ExpectedDigest], announced: ExpectedDigest?, directory: String
+        _ current: RemoteResource, given: [ExpectedDigest], announced: ExpectedDigest?,
+        selection: RequestSelection.Values = [:], directory: String
     ) throws(DownloadError) {
+        let isStrong = self.resource.validator.isStrong
+        if let other = self.selection?.contradiction(by: selection, hasStrongTag: isStrong) {
+            throw Self.changed("this task's request is \(other)", directory: directory)
+        }
         for digest in Self.required(given, announced) {
             guard let own = self.digests.first(where: { $0.algorithm == digest.algorithm && $0.hex != digest.hex })
             else { continue }

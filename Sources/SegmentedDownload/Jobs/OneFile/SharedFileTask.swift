@@ -25,19 +25,21 @@ package struct SharedFileTask: Sendable {
     /// The request for the complete file.
     package let request: DownloadRequest
     private let patience: Duration?
+    private let selection: RequestSelection.Values
     private let id: UInt64
     private let machine: (host: String, process: Int32, random: UInt64)
 
     /// - Parameters:
     ///   - patience: After which time without progress the ranges of other tasks are taken over; nil for never.
+    ///   - selection: What the request selects the representation with.
     ///   - id: Random. It names the shared file if this task is the first, and the files of a range that is taken over.
     ///   - machine: The machine's name, the process's number, and a random number that no other run has.
     package init(
         _ shard: Shard, of file: SharedFile, _ request: DownloadRequest, takingOverAfter patience: Duration?,
-        id: UInt64, machine: (host: String, process: Int32, random: UInt64)
+        selection: RequestSelection.Values = [:], id: UInt64, machine: (host: String, process: Int32, random: UInt64)
     ) {
         (self.file, self.shard, self.request, self.patience) = (file, shard, request, patience)
-        (self.id, self.machine) = (id, machine)
+        (self.selection, self.id, self.machine) = (selection, id, machine)
     }
 
     /// Fetches the task's range, and puts the file into place if the task is the last.
@@ -57,9 +59,11 @@ package struct SharedFileTask: Sendable {
         if let leftover { try await self.file.clear(leftover) }
         if let ending { return ending }
         let plan = try await self.file.begin(
-            id: self.id, self.request, of: resource, count: self.shard.count, length: length, announced: digest)
+            id: self.id, self.request, of: resource, count: self.shard.count, length: length, announced: digest,
+            selection: self.selection)
         try plan.check(
-            resource, given: self.request.digests, announced: digest, directory: self.file.directory)
+            resource, given: self.request.digests, announced: digest, selection: self.selection,
+            directory: self.file.directory)
         guard plan.division.count == self.shard.count else {
             let isComplete = try self.file.tasks(plan).allSatisfy(\.isComplete)
             return isComplete ? try await self.assemble(plan) : .divided(plan)
@@ -91,7 +95,8 @@ package struct SharedFileTask: Sendable {
         _ resource: RemoteResource, _ leftover: SharedFilePlan?
     ) throws(DownloadError) -> Ending? {
         guard self.request.ifExists != .overwrite,
-            let existing = try self.file.existing(resource, digests: self.request.digests, leftover: leftover)
+            let existing = try self.file.existing(
+                resource, digests: self.request.digests, selection: self.selection, leftover: leftover)
         else { return nil }
         if case .complete(let file) = existing, self.request.ifExists != .fail {
             // The file is complete whether or not this succeeds.
