@@ -75,7 +75,7 @@ let package = Package(
                 .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
-            swiftSettings: strict
+            swiftSettings: simulated
         ),
         // Apart from the library, so that only servers depend on swift-service-lifecycle and SQLite.
         .target(
