@@ -252,10 +252,12 @@ struct ShardRunTests {
             utimensat(AT_FDCWD, path, &times, 0)
             #expect(!run.isFinished(entry, file), "another inode")
             rename(kept, path)
-            // It is recorded anew before each change that follows.
+            // It is recorded anew before each change that follows, by a job of its own.
             func recorded() async throws -> ShardRun {
-                try await Self.run("1/1", in: directory).finish(entry, file, .simulated(at: path, length: 3))
-                let run = try await Self.run("1/1", in: directory)
+                let place = directory + "/\(UUID())"
+                try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+                try await Self.run("1/1", in: place).finish(entry, file, .simulated(at: path, length: 3))
+                let run = try await Self.run("1/1", in: place)
                 #expect(run.isFinished(entry, file))
                 return run
             }
