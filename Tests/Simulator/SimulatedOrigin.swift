@@ -53,6 +53,8 @@ package struct SimulatedOrigin {
         package var wrong = 0
         /// How many of the bodies with a digest in the head are damaged on their way.
         package var damaged = 0
+
+        package init() {}
     }
 
     /// Untrue heads that a client can detect. Bytes that differ from a consistent head cannot be detected.

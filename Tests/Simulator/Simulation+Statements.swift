@@ -49,8 +49,7 @@ extension Simulation {
     /// Draws what the user of the next run states. In a calm run it is true.
     mutating func redrawDemands(isCalm: Bool) {
         var demands: [Int: StatementLedger.Demand] = [:]
-        // Of several sources, one may have what a user requires, and the present state machine does not ask all of them for it.
-        for file in self.requests.indices where self.faults.contains(.statements) && self.network.others.isEmpty {
+        for file in self.requests.indices where self.faults.contains(.statements) {
             var demand = StatementLedger.Demand()
             let bytes = self.checker.current(file)
             func draw() -> Int { Int.random(in: 0..<6, using: &self.statementsGenerator) }

@@ -18,7 +18,7 @@ final class StatementLedger {
     private(set) var demands: [Int: Demand] = [:]
     /// The files for which a SHA-256 was given in some run: it overrules what servers state.
     private var pinned: Set<Int> = []
-    /// The digests that servers stated about the bytes on disk, with the run.
+    /// The digests that servers stated about the file that the bytes on disk are of, with the run.
     private var stated: [Int: [(digest: ExpectedDigest, run: Int)]] = [:]
     /// What users of earlier runs stated about the bytes on disk.
     private var inherited: [Int: Demand] = [:]
@@ -46,8 +46,6 @@ final class StatementLedger {
     }
 
     private func note(_ digests: [ExpectedDigest], of file: Int) {
-        // Digests of the whole file say nothing about a part.
-        guard self.network.parts[file] == nil else { return }
         self.stated[file, default: []] += digests.map { ($0, self.run) }
     }
 
@@ -92,6 +90,14 @@ final class StatementLedger {
                     violations.append("file \(file) is complete without the required piece \(number)")
                 }
             }
+        }
+        let stated = Set((self.stated[file] ?? []).map(\.digest))
+        // Digests of the whole file say nothing about the bytes of a part, but one version has one digest.
+        guard self.network.parts[file] == nil else {
+            if !self.isForgetful, stated.count > 1 {
+                violations.append("a part of file \(file) is complete, and servers stated \(stated) about the whole")
+            }
+            return violations
         }
         if !self.isForgetful, let wrong = self.stated[file]?.first(where: { $0.digest != digest }) {
             violations.append(

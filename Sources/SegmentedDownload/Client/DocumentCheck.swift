@@ -4,17 +4,14 @@ import SegmentedDownloadCore
 /// Verifies a short document against the digests that the server states for it, in the head and in the trailers.
 struct DocumentCheck {
     private var stated: [ExpectedDigest]
-    /// Whether only a part of the resource was requested, to which digests of the resource do not apply.
-    private let isPart: Bool
 
-    init(_ announced: AnnouncedDigests, isPart: Bool) {
+    init(_ announced: AnnouncedDigests) {
         self.stated = [announced.content].compactMap(\.self) + announced.representation
-        self.isPart = isPart
     }
 
     mutating func add(trailers: HTTPFields) {
         let (representation, content) = AnnouncedDigests.trailing(trailers)
-        self.stated += [content].compactMap(\.self) + (self.isPart ? [] : representation)
+        self.stated += [content].compactMap(\.self) + representation
     }
 
     /// The first digest that the document does not have; `nil` if it has all of them.

@@ -11,8 +11,8 @@ extension DownloadClient {
     public func probe(_ request: DownloadRequest) async throws(DownloadError) -> RemoteFile {
         let naming = DestinationNaming(request: request, id: Download.ID(rawValue: "0"), storage: self.storage)
         return try await self.ask(request, RangeRequest(lowerBound: 0, upperBound: 1)) {
-            follower, head, response, announced, _ in
-            try Self.describe(request, head, response, announced, follower, naming)
+            follower, head, response, _, _ in
+            try Self.describe(request, head, response, follower, naming)
         }
     }
 
@@ -53,7 +53,7 @@ extension DownloadClient {
                         .space, "\(request.source) is longer than the limit of \(lengthMaximum) bytes")
                 }
             }
-            var check = DocumentCheck(announced, isPart: request.part != nil)
+            var check = DocumentCheck(announced)
             check.add(trailers: body.trailers)
             if let failure = check.failure(of: bytes, "\(request.source)") { throw failure }
             let next = LinkFields(head.fields).next
@@ -121,8 +121,8 @@ extension DownloadClient {
     }
 
     private static func describe(
-        _ request: DownloadRequest, _ head: ResponseHead, _ response: RangeResponse, _ announced: AnnouncedDigests,
-        _ follower: RedirectFollower, _ naming: DestinationNaming
+        _ request: DownloadRequest, _ head: ResponseHead, _ response: RangeResponse, _ follower: RedirectFollower,
+        _ naming: DestinationNaming
     ) throws(Failure) -> RemoteFile {
         let resource: RemoteResource
         var supportsRanges = false
@@ -145,7 +145,7 @@ extension DownloadClient {
             length: resource.completeLength, supportsRanges: supportsRanges,
             validator: resource.validator == Validator(entityTag: nil, lastModified: nil)
                 ? nil : "\(resource.validator)",
-            digest: announced.representation.first,
+            digest: resource.ownDigests.first,
             type: head.fields[values: .contentType].first?.printable, name: naming.name(suggestedBy: head).value,
             duplicates: Array(duplicates), metalink: links.metalink.flatMap { try? base.resolve(location: $0) },
             resource: resource)

@@ -93,7 +93,7 @@ public final class DownloadGroup: Sendable {
         if !isResolved { request.destination = given.destination.resolved(in: self.directory) }
         let connections =
             request.segments == .automatic ? self.servers?.connections(to: request.source.origin) : nil
-        try request.validate()
+        try request.validate(isStreamed: stream != nil)
         do {
             for source in request.sources { try self.access.check(source) }
         } catch {

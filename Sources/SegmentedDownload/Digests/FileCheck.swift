@@ -142,7 +142,7 @@ public struct FileCheck: Sendable {
     ///   - sources: The URLs to fetch the pieces from.
     ///   - remote: The result of ``DownloadClient/probe(_:)`` for the first source.
     /// - Throws: ``DownloadError``, leaving the file unchanged: `state` if the damage is not located, `integrity` if
-    ///   nothing that was fetched is damaged, `changed` if the source's file has another length, `exists` if there is
+    ///   nothing that was fetched is damaged, `changed` if the source has another version of the file, `exists` if there is
     ///   an interrupted download of the file or the file has several hard links, `file` if it cannot be written or
     ///   changed since it was read.
     public func beginRepair(from sources: [SourceURL], as remote: RemoteFile) async throws(DownloadError) {
@@ -175,6 +175,11 @@ public struct FileCheck: Sendable {
         // The intact bytes belong to the resource that the attribute records, which may differ from the given source.
         guard let resource = self.hasPieceDigests ? remote.resource : self.record?.resource ?? remote.resource else {
             throw DownloadError(.usage, "the description of \(remote.source) was stored; probe it again")
+        }
+        // Otherwise the repair would stop at the first response, when the file has the name of a part.
+        if let current = remote.resource, let difference = resource.verdict(on: current).contradiction {
+            throw DownloadError(
+                .changed, "\(remote.source) has another version than \(name): \(difference)", remedy: .fetchAgain)
         }
         try await EngineThreads.aside { () async throws(DownloadError) in
             do {

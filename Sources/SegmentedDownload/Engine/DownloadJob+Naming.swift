@@ -30,11 +30,15 @@ extension DownloadJob {
     /// Whether the destination's name is settled.
     var hasName: Bool { self.shared.withLock { $0.destination.isSettled } }
 
-    /// Records the media type that a response head states.
+    /// Records the media type that a response head states, and whether a digest follows in the trailers.
     ///
     /// - Returns: The file name that the response suggests; `nil` if the name is already settled.
     func record(from head: ResponseHead) -> String? {
-        self.shared.withLock { $0.mediaType = head.fields[values: .contentType].first?.lowercased() }
+        let digestFollows = AnnouncedDigests.follow(head)
+        self.shared.withLock { shared in
+            shared.mediaType = head.fields[values: .contentType].first?.lowercased()
+            if digestFollows { shared.digestFollows = true }
+        }
         guard self.shared.withLock({ !$0.destination.isSettled }) else { return nil }
         // Without `Content-Disposition` the name depends only on the URL and stays as it was.
         guard !head.fields[values: .contentDisposition].isEmpty else { return self.firstPaths.name }

@@ -25,9 +25,6 @@ extension DownloadJob {
         finisher.replaceable = replaceable
         finisher.pieceDigests = self.pieceDigests
         finisher.placing = self.request.placing
-        if finisher.pieceDigests == nil, self.shared.withLock({ $0.pieces }) != nil, digests.isEmpty {
-            self.broadcaster.send(.note("the digests of pieces are verified only for a whole file on disk"))
-        }
         // Another download of the run may have got there since the survey.
         if self.output == nil { try self.checkOverwritten(part.paths) }
         var placed: StorageStatus?

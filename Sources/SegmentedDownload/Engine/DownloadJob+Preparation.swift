@@ -83,7 +83,7 @@ extension DownloadJob {
                 shared.digests.beginAnew()
                 if !self.request.resumesPart { shared.pieces = self.request.pieceDigests }
             }
-            shared.digests.state(preparation.resource.digests)
+            shared.digests.state(preparation.resource.ownDigests)
             shared.destination.settle()
             // From now on a part at the destination is this download's own.
             shared.isAssumed = false
@@ -204,13 +204,10 @@ extension DownloadJob {
 
     /// Sets up an in-order reader for the part if the file goes to a descriptor or has digests to compute.
     private func readAlong(id: UInt64, length: Int64?) {
-        let (part, digests) = self.shared.withLock { ($0.part, $0.digests.all) }
+        let (part, wanted) = self.shared.withLock { ($0.part, self.computedAlong($0)) }
         guard let part else { return }
         // CRC-32 is not computed here: `Finisher` combines it from the blocks' checksums.
-        let algorithms = ExpectedDigest.Algorithm.allCases.filter { algorithm in
-            algorithm != .crc32
-                && (self.request.computedDigests.contains(algorithm) || digests.contains { $0.algorithm == algorithm })
-        }
+        let algorithms = ExpectedDigest.Algorithm.allCases.filter { $0 != .crc32 && wanted.contains($0) }
         let windowLength = self.request.windowLength
         part.read { claims, states in
             if let output = self.output {

@@ -16,6 +16,8 @@ final class DownloadJob: Sendable {
         /// The media type of the latest response.
         var mediaType: String?
         var digests: RequiredDigests
+        /// Whether a response's trailers will state a digest.
+        var digestFollows = false
         /// The digests of pieces that were given in this run or an earlier one.
         var pieces: PieceDigests?
         /// Whether the note that the part cannot be locked was sent.
@@ -147,8 +149,8 @@ final class DownloadJob: Sendable {
     var lengthStated: Int64? { self.shared.withLock { $0.resource?.completeLength } }
     var progress: DownloadProgress { self.shared.withLock { $0.progress } }
     var state: DownloadState { self.shared.withLock { $0.state } }
-    /// Whether the complete file will be compared with a digest.
-    var hasDigest: Bool { self.shared.withLock { !$0.digests.all.isEmpty } }
+    /// Whether all bytes of the complete file will be compared with a digest, or with those of its pieces.
+    var hasDigest: Bool { self.shared.withLock { !$0.digests.all.isEmpty } || self.pieceDigests != nil }
     var bytesFetched: Int64 { self.shared.withLock { $0.counts.bytesFetched } }
 
     func update(state: DownloadState) {
@@ -212,28 +214,44 @@ final class DownloadJob: Sendable {
     // MARK: The part
 
     /// Records digests of the whole file that an accepted response states.
-    func note(stated: [ExpectedDigest]) throws(StorageError) {
-        guard self.request.part == nil else { return }
-        let (part, digests) = self.shared.withLock { shared in
+    ///
+    /// - Throws: ``Failure`` with code `changed` if a part of the file is fetched, and another response stated another digest.
+    ///   Otherwise the file is compared with both.
+    func note(stated: [ExpectedDigest]) throws {
+        let (part, digests) = try self.shared.withLock { shared in
             // Bytes that were written to a descriptor cannot be read again. Their digests were computed along.
-            let computed = shared.digests.all.map(\.algorithm) + self.request.computedDigests
-            let digests = stated.filter { self.output == nil || computed.contains($0.algorithm) }
-            shared.digests.state(digests)
+            let computed = self.computedAlong(shared)
+            let isPart = shared.resource?.isPart == true
+            let digests = stated.filter { isPart || self.output == nil || computed.contains($0.algorithm) }
+            if isPart, let difference = shared.resource?.differenceInDigests(from: digests) {
+                throw Failure(.changed, difference)
+            }
+            if !isPart { shared.digests.state(digests) }
             shared.resource?.state(digests)
             return (shared.part, digests)
         }
         try part?.state(digests.map { StatedDigest($0) })
     }
 
+    /// The digests that are known when the last byte has arrived, also if the bytes are not stored.
+    func computedAlong(_ shared: Shared) -> Set<ExpectedDigest.Algorithm> {
+        var algorithms = Set(shared.digests.all.map(\.algorithm) + self.request.computedDigests)
+        // Combined from the claims' checksums.
+        algorithms.insert(.crc32)
+        // The trailers come when the bytes have left. Servers state the one that RFC 9530 names first.
+        if self.output != nil, shared.digestFollows { algorithms.insert(.sha256) }
+        return algorithms
+    }
+
     /// Withdraws bytes of a source that is no longer trusted.
     func revise(_ revision: Revision) async throws {
-        let (part, digests) = self.shared.withLock { shared in
+        let (part, resource, digests) = self.shared.withLock { shared in
             shared.reference = revision.reference
-            shared.resource = revision.resource
-            return (shared.part, shared.digests)
+            var resource = revision.resource
+            resource.state(shared.resource?.digests ?? [])
+            shared.resource = resource
+            return (shared.part, resource, shared.digests)
         }
-        var resource = revision.resource
-        resource.state(digests.stated)
         try await part?.revise(
             withdrawing: revision.withdrawn,
             record: revision.keepsRecord

@@ -18,11 +18,9 @@ package struct SegmentFetcher: Sendable {
     /// The part file; `nil` until the engine has prepared it.
     let part: @Sendable () -> PartialFile?
     let suggestName: @Sendable (ResponseHead) -> String?
-    /// Records the digests of all bytes that an accepted response states: in its head before one of its bytes is written, and
+    /// Records the digests of the whole file that an accepted response states: in its head before one of its bytes is written, and
     /// in its trailers.
     let noteStated: @Sendable ([ExpectedDigest]) throws -> Void
-    /// Whether only a part of the resource is downloaded, to which digests of the resource do not apply.
-    let isPart: Bool
     let ask: @Sendable (Question) -> Void
     /// Where the fetch waits if bytes arrive faster than the rate limits allow.
     let pass: RatePass
@@ -137,7 +135,6 @@ package struct SegmentFetcher: Sendable {
     ) -> [ExpectedDigest] {
         let (representation, content) = AnnouncedDigests.trailing(trailers)
         let isChecked = content.map { progress.check?.add($0) ?? false } ?? true
-        guard !self.isPart else { return [] }
         guard response.hasAllBytes else { return representation }
         for digest in representation { _ = progress.check?.add(digest) }
         // A digest of the body that was not computed is one of the file, too.

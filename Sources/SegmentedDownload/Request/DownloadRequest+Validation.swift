@@ -10,9 +10,12 @@ extension DownloadRequest {
     ///
     /// - Throws: ``DownloadError`` with code `usage` if a field's value has a control character, if the downloader sets a
     ///   field itself, if the destination's path is not UTF-8 or ends like that of a part or manifest, if
-    ///   ``DownloadOptions/rootDirectory`` is not an absolute path in its shortest form, or if ``id`` and ``userInfo``
-    ///   together are longer than a manifest can store (64 KiB).
-    public func validate() throws(DownloadError) {
+    ///   ``DownloadOptions/rootDirectory`` is not an absolute path in its shortest form, if only ``pieceDigests`` are given for
+    ///   what is no whole file on disk, or if ``id`` and ``userInfo`` together are longer than a manifest can store (64 KiB).
+    public func validate() throws(DownloadError) { try self.validate(isStreamed: false) }
+
+    /// - Parameter isStreamed: Whether a consumer gets the bytes instead of the destination.
+    func validate(isStreamed: Bool) throws(DownloadError) {
         try self.checkLabel()
         _ = try self.destination.path?.text
         try self.checkName()
@@ -25,6 +28,12 @@ extension DownloadRequest {
             guard self.options.lengthExpected == nil else {
                 throw DownloadError(.usage, "the list states the length of the whole file, so no part can be fetched")
             }
+        }
+        let isWholeFile = self.destination.directory != nil && !isStreamed && self.options.part == nil
+        guard self.pieceDigests == nil || !self.digests.isEmpty || isWholeFile else {
+            throw DownloadError(
+                .usage, "only digests of pieces are given, which can be verified only for a whole file on disk",
+                hint: "Give a digest of the file, or fetch the whole file to a disk")
         }
         if let root = self.options.rootDirectory {
             let path = FilePath(root)

@@ -79,7 +79,7 @@ package struct Finisher: Sendable {
             throw Failure(.integrity, "part of what was written to the output belongs to another file")
         }
         let file = try self.judged(
-            try self.content(computed, length: length, crc: crc, unless: interruption), hasPieces: false)
+            computed, length: length, crc: crc, pieces: nil, unless: interruption)
         self.part.close()
         return Result(file: file)
     }
@@ -87,20 +87,25 @@ package struct Finisher: Sendable {
     /// Compares the bytes with everything that was stated about them.
     func judged(length: Int64, crc: CRC32, unless interruption: Latch) async throws -> VerifiedFile {
         let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
-        var content = try self.content(computed, length: length, crc: crc, unless: interruption)
-        // Pieces are not read if the digests differ anyway.
-        if let pieceDigests, self.digests.allSatisfy({ content.hexes[$0.algorithm] == $0.hex }) {
-            content.pieces = try pieceDigests.compared(with: self.part.file, length: length, unless: interruption)
-        }
-        let file = try self.judged(content, hasPieces: self.pieceDigests != nil)
+        let file = try self.judged(
+            computed, length: length, crc: crc, pieces: self.pieceDigests, unless: interruption)
         try await self.checkContents(length: length, unless: interruption)
         return file
     }
 
-    private func judged(_ content: VerifiedFile.Content, hasPieces: Bool) throws -> VerifiedFile {
+    /// - Parameters:
+    ///   - computed: The digests that were computed while the file was fetched. Others are computed from the disk.
+    ///   - crc: Combined from the claims' checksums.
+    private func judged(
+        _ computed: [ExpectedDigest.Algorithm: String], length: Int64, crc: CRC32, pieces: PieceDigests?,
+        unless interruption: Latch
+    ) throws -> VerifiedFile {
+        var content = VerifiedFile.Content(length: length, crc: crc, hexes: computed)
+        try content.complete(
+            from: self.part.file, for: self.digests, others: self.computedDigests, pieces: pieces, unless: interruption)
         do throws(Failure) {
             return try .judged(
-                content, for: .init(digests: self.digests, hasPieces: hasPieces, length: self.lengthExpected),
+                content, for: .init(digests: self.digests, hasPieces: pieces != nil, length: self.lengthExpected),
                 by: .received(self.resource, self.evidence))
         } catch {
             // A length that was given says nothing against the bytes.
@@ -132,8 +137,8 @@ package struct Finisher: Sendable {
                 resource: self.resource, length: length, crc: crc, modified: status.modified,
                 pieces: claims.combinedCRCs(of: FinishedRecord.pieceRanges(of: length)) ?? [],
                 salt: self.part.header.id)
-            // The file was verified against these digests, so they are facts about it.
-            record.resource.state(verified.requirements.digests)
+            // The file was verified against these digests, so they are facts about it. Those of a part are not of the whole file.
+            if !self.resource.isPart { record.resource.state(verified.requirements.digests) }
             record.selection = self.part.header.selection
             record.isSynced = self.part.syncPolicy != .none
             if try file.setAttribute(FinishedRecord.attribute, record.encoded) { return record }
@@ -307,23 +312,6 @@ package struct Finisher: Sendable {
         if status.length > length {
             try self.part.file.truncate(to: length)
         }
-    }
-
-    /// The length and the digests of the received bytes, as far as they are expected or requested.
-    ///
-    /// - Parameters:
-    ///   - computed: The digests that were computed while the file was fetched. Others are computed from the disk.
-    ///   - crc: Combined from the claims' checksums.
-    private func content(
-        _ computed: [ExpectedDigest.Algorithm: String], length: Int64, crc: CRC32, unless interruption: Latch
-    ) throws -> VerifiedFile.Content {
-        var content = VerifiedFile.Content(length: length, crc: crc, hexes: computed)
-        let others = (self.digests.map(\.algorithm) + self.computedDigests).filter { content.hexes[$0] == nil }
-        if !others.isEmpty {
-            let read = try self.part.file.digests(others, length: length, unless: interruption)
-            content.hexes.merge(zip(others, read)) { first, _ in first }
-        }
-        return content
     }
 
     /// Verifies what responses stated about their bodies that were not read to their end, for which these ranges are read.

@@ -77,16 +77,8 @@ package struct Surveyor: Sendable {
         let file = try self.storage.open(paths.destination, .read)
         defer { file.close() }
         var content = VerifiedFile.Content(length: status.length)
-        if !self.digests.isEmpty {
-            let algorithms = Array(Set(self.digests.map(\.algorithm)))
-            let hexes = try file.digests(algorithms, length: status.length, unless: self.interruption)
-            content.hexes = Dictionary(uniqueKeysWithValues: zip(algorithms, hexes))
-        }
-        // Not read again for nothing.
-        if let pieceDigests, self.digests.allSatisfy({ content.hexes[$0.algorithm] == $0.hex }) {
-            content.pieces = try pieceDigests.compared(
-                with: file, length: status.length, unless: self.interruption)
-        }
+        try content.complete(
+            from: file, for: self.digests, pieces: self.pieceDigests, unless: self.interruption)
         var isRecorded = false
         if self.digests.isEmpty, pieceDigests == nil, let placing,
             status.ownership.objection(user: self.storage.user) == nil

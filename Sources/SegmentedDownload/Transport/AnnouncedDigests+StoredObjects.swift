@@ -18,7 +18,9 @@ extension AnnouncedDigests {
         guard fields.value(Self.googleEncoding)?.lowercased() == resource.contentEncoding ?? "identity" else {
             return []
         }
-        if let stored = fields.value(Self.googleLength), let length = resource.completeLength, Int64(stored) != length {
+        if let stored = fields.value(Self.googleLength), let length = resource.wholeLength ?? resource.completeLength,
+            Int64(stored) != length
+        {
             return []
         }
         return Self.list(fields.value(Self.googleHash), ["md5": .md5, "crc32c": .crc32c])

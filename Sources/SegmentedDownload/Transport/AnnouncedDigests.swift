@@ -23,13 +23,12 @@ package struct AnnouncedDigests: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - linked: The file that the preceding redirect described.
-    ///   - isPart: Whether only a part of the resource is downloaded, to which digests of the resource do not apply.
-    init(_ head: ResponseHead, of response: RangeResponse, linked: LinkedFile? = nil, isPart: Bool = false) {
+    init(_ head: ResponseHead, of response: RangeResponse, linked: LinkedFile? = nil) {
         let fields = head.fields
         // The digest in an error response is that of the error text.
         guard let resource = response.resource else {
             // A 304 states digests of the file that the request named, and no body.
-            if case .notModified = response, !isPart {
+            if case .notModified = response {
                 self.representation = Self.unambiguous(Self.ofRepresentation(fields))
             } else {
                 self.representation = []
@@ -38,10 +37,6 @@ package struct AnnouncedDigests: Hashable, Sendable {
             return
         }
         self.content = Self.unambiguous(Self.dictionary(fields.value(Self.contentDigest))).first
-        guard !isPart else {
-            self.representation = []
-            return
-        }
         var said = Self.ofRepresentation(fields)
         // The content of a response with all bytes is the file. So its digest also applies if the body is not read to its end.
         if response.hasAllBytes, let content { said.append(content) }
@@ -112,9 +107,9 @@ package struct AnnouncedDigests: Hashable, Sendable {
 }
 
 extension ExpectedDigest {
-    /// Creates a digest from base64 (RFC 4648, section 4); `nil` if the text is malformed or has the wrong length.
+    /// Creates a digest from base64 (RFC 4648, section 4), with or without padding (RFC 9651, section 4.2.7); `nil` if the text is malformed or has the wrong length.
     init?(_ algorithm: Algorithm, base64 text: String?) {
-        guard let text, let bytes = Data(base64Encoded: text) else { return nil }
+        guard let text, let bytes = Data(base64Encoded: text.padded) else { return nil }
         self.init(algorithm, hex: bytes.hex)
     }
 }
@@ -133,4 +128,9 @@ extension ExpectedDigest.Algorithm {
 extension HTTPFields {
     /// A field's values joined by commas; `nil` if the field is absent or its name is invalid.
     func value(_ name: HTTPField.Name?) -> String? { name.flatMap { self[$0] } }
+}
+
+extension String {
+    /// The text, with the padding of base64.
+    fileprivate var padded: String { self + String(repeating: "=", count: (4 - self.utf8.count % 4) % 4) }
 }

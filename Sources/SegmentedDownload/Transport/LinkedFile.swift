@@ -29,6 +29,6 @@ package struct LinkedFile: Hashable, Sendable {
 
     /// Whether a response is that file: it has the same length and no content coding.
     func isLinked(_ resource: RemoteResource) -> Bool {
-        resource.completeLength == self.length && resource.contentEncoding == nil
+        (resource.wholeLength ?? resource.completeLength) == self.length && resource.contentEncoding == nil
     }
 }

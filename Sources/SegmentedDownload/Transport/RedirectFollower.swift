@@ -108,7 +108,7 @@ package final class RedirectFollower: Sendable {
                         return .redirected(
                             try self.target(location, from: url, redirects: redirects), LinkedFile(head.fields))
                     }
-                    let announced = AnnouncedDigests(head, of: response, linked: linked, isPart: self.part != nil)
+                    let announced = AnnouncedDigests(head, of: response, linked: linked)
                     let judged = response.stating(announced.representation, to: range)
                     self.arrive(at: Target(url: url, linked: linked), with: judged)
                     return .done(try await consume(head, judged, announced, body))

@@ -283,18 +283,29 @@ extension DownloadStateMachine {
     }
 
     /// Fetches the bytes of all other sources again from one source, if the digest of the complete file does not match.
-    /// Each source is tried in turn.
+    /// Each source is tried in turn: first those that have answered, of which some bytes may be kept.
     private mutating func fetchFromOneSource() -> [DownloadAction]? {
         guard let before = self.beforePlacing, before.hasDigest else { return nil }
-        let order = [before.sources.reference] + before.sources.ids
-        for source in order where !self.trusted.contains(source) {
+        let others = self.sources.ids
+        for source in [self.sources.reference] + others
+        where !self.trusted.contains(source) && self.sources[source].resource != nil {
             self.trusted.append(source)
             var fetching = before
             guard let actions = fetching.trustOnly(source) else { continue }
             self.state = .fetching(fetching)
             return self.updateFetching { _ in actions }
         }
-        return nil
+        let next = others.first { !self.trusted.contains($0) && self.sources[$0].trust != .failed }
+        return next.map { self.beginAnew(with: $0) }
+    }
+
+    /// Fetches the file from its first byte from a source that has not answered, and from no other.
+    private mutating func beginAnew(with source: SourceID) -> [DownloadAction] {
+        self.trusted.append(source)
+        for id in self.sources.ids { self.sources[id].trust = id == source ? .unproven : .quarantined }
+        let host = self.sources[source].host
+        return [.report(.note("the digest does not match; the file is fetched again from \(host)"))]
+            + self.settle(.beginWith(source), leases: [], hasPart: true)
     }
 
     /// Rests after a failed step. A cancellation that waited for the step is carried out; a pause is not distinguished

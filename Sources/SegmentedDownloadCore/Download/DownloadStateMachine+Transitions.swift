@@ -96,6 +96,10 @@ extension DownloadStateMachine {
             self.sources.reinstate()
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return [.report(.restarted(difference))]
+        case .beginWith(let source):
+            self.mustBeginAnew = true
+            self.state = .probing(Probing(.fresh, source: source))
+            return []
         case .beginAnew(let difference):
             self.sources.reinstate()
             var probing = Probing(.fresh, source: self.sources.firstAsked)
@@ -118,7 +122,7 @@ extension DownloadStateMachine {
 
     static func conclusion(of stop: Stop) -> DownloadConclusion {
         switch stop {
-        case .pause, .restart, .beginAnew, .relocate: .paused
+        case .pause, .restart, .beginAnew, .beginWith, .relocate: .paused
         case .cancel: .cancelled
         case .fail(let failure): .failed(failure)
         }
@@ -129,6 +133,7 @@ extension DownloadStateMachine {
         self.pendingStop = nil
         self.resumesWhenSettled = false
         self.beforePlacing = nil
+        self.trusted = []
         self.startedAt = nil
         self.state = .resting(conclusion)
         return [.conclude(conclusion)]

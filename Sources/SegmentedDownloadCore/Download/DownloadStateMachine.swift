@@ -55,6 +55,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
         case restart(String)
         /// The part on disk belongs to another file and is set aside. The clause says how it differs.
         case beginAnew(String)
+        /// The part has the wrong digest, and the file is fetched anew from this source.
+        case beginWith(SourceID)
         /// The URL leads to another resource than before. The bytes on disk are compared with it, as after a pause.
         case relocate
     }
@@ -77,7 +79,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     var sources: SourceTable
     /// The state before verification, in case bytes must be fetched again from another source.
     var beforePlacing: Fetching?
-    /// The sources from which everything was already fetched alone.
+    /// The sources from which everything was already fetched alone in this run.
     var trusted: [SourceID] = []
     var generator: SplitMix64
     var leaseNext = 0

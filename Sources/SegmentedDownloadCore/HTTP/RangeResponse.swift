@@ -159,7 +159,7 @@ package enum RangeResponse: Hashable, Sendable {
         }
     }
 
-    /// Judges the digests of all bytes that the response's head states, and adds them to its resource.
+    /// Judges the digests of the whole file that the response's head states, and adds them to its resource.
     package func stating(_ digests: [ExpectedDigest], to request: RangeRequest) -> RangeResponse {
         guard !digests.isEmpty else { return self }
         switch self {
@@ -204,9 +204,9 @@ package enum RangeResponse: Hashable, Sendable {
     /// Whether the body contains bytes of the resource.
     package var hasBytes: Bool { self.resource != nil }
 
-    /// Whether the body contains all bytes of the resource. A 206 may do so too.
+    /// Whether the body contains all bytes of the file. A 206 may do so too.
     package var hasAllBytes: Bool {
-        guard let resource = self.resource else { return false }
+        guard let resource = self.resource, !resource.isPart else { return false }
         return self.bodyStart == 0 && self.bodyEnd == resource.completeLength
     }
 

@@ -16,7 +16,8 @@ package struct RemoteResource: Hashable, Sendable {
     package var endsWithConnection: Bool
     /// The resource's location, absent if only one resource exists.
     package var locator: ResourceLocator?
-    /// The digests of all bytes that responses stated, in the order in which they were stated.
+    /// The digests of the whole file that responses stated, in the order in which they were stated. A part of the file does not
+    /// have them, see ``ownDigests``.
     package var digests: [ExpectedDigest] = []
     /// When the first response was sent, by its `Date`, or by the clock of this machine if it has none; absent in files of
     /// earlier versions. A file that was modified later is not the one that the bytes are from.
@@ -46,6 +47,13 @@ package struct RemoteResource: Hashable, Sendable {
         self.validator = validator
         self.contentEncoding = contentEncoding
     }
+
+    /// Whether the resource has other bytes than the whole file.
+    package var isPart: Bool { self.wholeLength != nil && self.wholeLength != self.completeLength }
+
+    /// Those of the digests that the resource's bytes must have: none for a part of the file. There they only show whether
+    /// responses are of one version.
+    package var ownDigests: [ExpectedDigest] { self.isPart ? [] : self.digests }
 
     /// Whether a validator, a strong tag or a date, can prove that a later response is from the same version.
     package var isProvable: Bool {
@@ -80,14 +88,14 @@ package struct RemoteResource: Hashable, Sendable {
         return all
     }
 
-    /// Adds digests that a response stated, except those that are known.
+    /// Adds digests of the whole file that a response stated, except those that are known.
     package mutating func state(_ digests: [ExpectedDigest]) {
         for digest in digests where !self.digests.contains(digest) { self.digests.append(digest) }
     }
 
-    /// Those of the given digests for whose algorithms this resource has none.
+    /// Those of the given digests for whose algorithms this resource has none, and with which its bytes can be compared.
     package func digestsLacking(of stated: [ExpectedDigest]) -> [ExpectedDigest] {
-        stated.filter { digest in !self.digests.contains { $0.algorithm == digest.algorithm } }
+        self.isPart ? [] : stated.filter { digest in !self.digests.contains { $0.algorithm == digest.algorithm } }
     }
 
     /// Restores what was stored of other places.

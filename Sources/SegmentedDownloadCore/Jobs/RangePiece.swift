@@ -63,16 +63,18 @@ extension FileDivision {
     ) -> FinishedRecord? {
         var (crc, length) = (CRC32(), Int64(0))
         var validator: Validator?
+        var stated: [ExpectedDigest] = []
         for piece in self.pieces(of: shard) {
             let accepted = records[piece]?.first { self.accepts($0, of: piece, resource, hasDigest: hasDigest) }
             guard let accepted else { return nil }
             crc.append(accepted.crc, length: accepted.length)
             length += accepted.length
             validator = validator ?? accepted.resource.validator
+            stated += accepted.resource.digests
         }
         guard let validator else { return nil }
-        return FinishedRecord(
-            resource: RemoteResource(completeLength: length, validator: validator), length: length, crc: crc,
-            modified: 0)
+        var combined = RemoteResource(completeLength: length, validator: validator)
+        combined.state(stated)
+        return FinishedRecord(resource: combined, length: length, crc: crc, modified: 0)
     }
 }

@@ -82,7 +82,7 @@ package struct FinishedRecord: Hashable, Sendable {
         if let length = resource.wholeLength { lines.append("whole-length \(length)") }
         if let begunAt = resource.begunAt { lines.append("begun \(begunAt.secondsSinceEpoch)") }
         if !resource.digests.isEmpty {
-            lines.append("digests " + resource.digests.map(\.description).joined(separator: " "))
+            lines.append("\(Self.digestsKey(resource)) " + resource.digests.map(\.description).joined(separator: " "))
         }
         if let selection { lines.append("request \(selection.text)") }
         return Array(lines.joined(separator: "\n").utf8)
@@ -117,7 +117,8 @@ package struct FinishedRecord: Hashable, Sendable {
             wholeLength: values["whole-length"].flatMap { Int64($0) }
         )
         self.resource.begunAt = values["begun"].flatMap { Int64($0) }.flatMap { HTTPDate(secondsSinceEpoch: $0) }
-        self.resource.state(Self.split(values["digests"] ?? "", at: " ").compactMap { ExpectedDigest(String($0)) })
+        self.resource.state(
+            Self.split(values[Self.digestsKey(self.resource)] ?? "", at: " ").compactMap { ExpectedDigest(String($0)) })
         self.selection = values["request"].flatMap { RequestSelection(text: $0) }
         self.length = length
         self.crc = CRC32(value: crc)
@@ -125,6 +126,11 @@ package struct FinishedRecord: Hashable, Sendable {
         self.changed = values["changed"].flatMap { Int64($0) }
         self.isSynced = values["sync"] != "none"
         self.pieces = values["pieces"].map { Self.pieces($0, of: length) } ?? []
+    }
+
+    /// The name of the value with the digests that were stated. Earlier versions stored those of a part itself as `digests`.
+    private static func digestsKey(_ resource: RemoteResource) -> Substring {
+        resource.isPart ? "whole-digests" : "digests"
     }
 
     /// Empty unless the digits contain exactly the pieces of a file of this length.

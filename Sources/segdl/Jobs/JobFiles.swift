@@ -8,6 +8,8 @@ final class JobFiles: FileSource {
     private struct State {
         var entries: JobEntries
         var nextNumber = 0
+        /// Also of entries that are finished: another one must not replace their files.
+        var destinations = DuplicateDestinations()
         /// The entries whose downloads have not ended, by number.
         var unfinished: [Int: Entry] = [:]
         /// Why the list could not be read to its end, or an end not be recorded.
@@ -69,7 +71,7 @@ final class JobFiles: FileSource {
                     // First: the files of other tasks are not looked at.
                     guard self.run.shard.owns(fingerprint) else { continue }
                     var entry = Entry(candidate: candidate, fingerprint: fingerprint)
-                    guard let item = self.item(&entry) else {
+                    guard let item = self.item(&entry, &state.destinations) else {
                         skipped += 1
                         continue
                     }
@@ -86,11 +88,15 @@ final class JobFiles: FileSource {
     }
 
     /// An entry's file; nil if it is finished.
-    private func item(_ entry: inout Entry) -> FileSourceItem? {
+    private func item(_ entry: inout Entry, _ destinations: inout DuplicateDestinations) -> FileSourceItem? {
         do throws(DownloadError) {
             var request = try self.request(entry.candidate)
             let file = EntryFile(of: request)
-            if self.run.isFinished(entry.fingerprint, file) { return nil }
+            if self.run.isFinished(entry.fingerprint, file) {
+                try? destinations.take(request, for: entry.fingerprint)
+                return nil
+            }
+            try destinations.take(request, for: entry.fingerprint)
             (entry.file, entry.keepsUnproven) = (file, request.ifExists == .skip)
             request.placing = self.run.placingRecord(of: entry.fingerprint)
             return .request(request)

@@ -163,7 +163,7 @@ struct OneFileRun {
     /// What the server says about the file. Many tasks start at the same time, so a server that is busy is asked again.
     private func probe(
         _ request: DownloadRequest, _ configuration: DownloadConfiguration
-    ) async throws -> (resource: RemoteResource, length: Int64, digest: ExpectedDigest?) {
+    ) async throws -> SharedFileTask.Found {
         try await withDownloadClient(configuration) { client in
             try await client.repeating(request) { error, attempt, delay in
                 _ = self.report.say("retry \(attempt) in \(Seconds(delay)): \(error.message)")
@@ -171,7 +171,7 @@ struct OneFileRun {
                 let found = try await client.probe(request)
                 let (resource, length) = try found.divisible(hasDigest: !request.digests.isEmpty)
                 try Self.check(length, request)
-                return (resource, length, found.digest)
+                return (resource, length)
             }
         }
     }

@@ -67,7 +67,7 @@ final class MessageReporter: ProgressReporter {
     }
 
     func finish(_ summary: TransferSummary) {
-        guard summary.filesCount > 1 || summary.hasRest else { return }
+        guard summary.filesCount > 1 || summary.hasRest || summary.exitCode == .partial else { return }
         let failed = summary.failed
         var counts = "\(summary.completedCount) of \(summary.filesCount) files complete"
         if summary.failedCount > 0 { counts += ", \(summary.failedCount) failed" }

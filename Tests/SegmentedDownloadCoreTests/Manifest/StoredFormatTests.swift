@@ -57,7 +57,8 @@ struct StoredFormatTests {
         #expect(record.modified == 1_700_000_000_123_456_789)
         #expect(record.resource.validator.entityTag?.fieldValue == "\"v1\"")
         #expect(record.changed == (isFirst ? nil : 1_700_000_001_000_000_000))
-        #expect(record.resource.digests.map(\.description) == (isFirst ? [] : ["md5=5d41402abc4b2a76b9719d911017c592"]))
+        // It is of a part, and the user's digest of the part is none of the whole file.
+        #expect(record.resource.digests.isEmpty)
         #expect(record.resource.wholeLength == (isFirst ? nil : 9))
         #expect(record.selection?.names == (isFirst ? nil : ["cookie"]))
     }

@@ -37,7 +37,7 @@ struct SharedFilePlanTests {
         SharedFilePlan(
             id: 1, try #require(FileDivision(count: 2, length: 100, alignment: 1)),
             of: Self.resource(isDateWeak: isDateWeak),
-            DownloadRequest(try SourceURL("http://host/f"), to: .file("f")), announced: nil, inode: 0)
+            DownloadRequest(try SourceURL("http://host/f"), to: .file("f")), inode: 0)
     }
 
     /// A plan with digests, of a file that a server at `host` sends with a strong tag.
@@ -45,15 +45,17 @@ struct SharedFilePlanTests {
         var request = DownloadRequest(try SourceURL("http://host/f"), to: .file("f"))
         request.digests = digests
         return SharedFilePlan(
-            id: 1, try #require(FileDivision(count: 2, length: 100, alignment: 1)), of: Self.resource(at: "host"),
-            request, announced: announced, inode: 0)
+            id: 1, try #require(FileDivision(count: 2, length: 100, alignment: 1)),
+            of: Self.resource(at: "host", stating: announced), request, inode: 0)
     }
 
-    private static func resource(at host: String) -> RemoteResource {
-        RemoteResource(
+    private static func resource(at host: String, stating digest: ExpectedDigest? = nil) -> RemoteResource {
+        var resource = RemoteResource(
             completeLength: 100,
             validator: Validator(entityTag: EntityTag(fieldValue: "\"a\""), lastModified: nil),
             locator: .named(ResourceName(requested: "http://\(host)/f", target: "http://\(host)/f")))
+        resource.state([digest].compactMap(\.self))
+        return resource
     }
 
     /// The error for a task of such a plan; nil if it may fetch its range.
@@ -61,7 +63,7 @@ struct SharedFilePlanTests {
         _ plan: SharedFilePlan, at host: String, given: [ExpectedDigest] = [], announced: ExpectedDigest? = nil
     ) -> DownloadError? {
         do throws(DownloadError) {
-            try plan.check(Self.resource(at: host), given: given, announced: announced, directory: "f.segdl-tasks")
+            try plan.check(Self.resource(at: host, stating: announced), given: given, directory: "f.segdl-tasks")
             return nil
         } catch {
             return error
@@ -72,15 +74,13 @@ struct SharedFilePlanTests {
     func selection() throws {
         let plan = SharedFilePlan(
             id: 1, try #require(FileDivision(count: 2, length: 100, alignment: 1)), of: Self.resource(at: "host"),
-            DownloadRequest(try SourceURL("http://host/f"), to: .file("f")), announced: nil, selection: ["x-v": "1"],
-            inode: 0)
+            DownloadRequest(try SourceURL("http://host/f"), to: .file("f")), selection: ["x-v": "1"], inode: 0)
         let stored = try #require(try SharedFilePlan(decoding: plan.encoded))
         for plan in [plan, stored] {
             for (selection, isRefused) in [(["x-v": "1"], false), (["x-v": "2"], true), ([:], true)] {
                 let error = failure {
                     try plan.check(
-                        Self.resource(at: "host"), given: [], announced: nil, selection: selection,
-                        directory: "f.segdl-tasks")
+                        Self.resource(at: "host"), given: [], selection: selection, directory: "f.segdl-tasks")
                 }
                 #expect(error?.code == (isRefused ? .changed : nil))
             }

@@ -163,6 +163,23 @@ struct SharedFileTests {
         #expect(file == nil || file?.bytes == scene.version.bytes, "\(endings)")
     }
 
+    /// No response of the first task states a digest. Those of the second do, in heads or in trailers.
+    @Test(
+        "A digest that the server states only to one of the tasks counts for the file", arguments: 0..<4, [false, true])
+    func lateDigest(seed: UInt64, isTrailing: Bool) {
+        var scene = SharedFileScene(seed: seed, length: 12 << 10)
+        (scene.count, scene.segments) = (2, 1)
+        let machine = SharedFileScene.Machine(seed: seed)
+        #expect(scene.run([scene.shards[0]], on: machine) == ["waiting"])
+        scene.origin.digests = SimulatedOrigin.Digests()
+        scene.origin.digests?.whole = isTrailing ? 0 : 1000
+        scene.origin.digests?.trailing = isTrailing ? 1000 : 0
+        scene.origin.digests?.wrong = 1000
+        let endings = scene.run([scene.shards[1]], on: machine, round: 1)
+        #expect(machine.disk.names[SharedFileScene.name] == nil, "\(endings)")
+        #expect(endings.allSatisfy { $0.contains("integrity") }, "\(endings)")
+    }
+
     @Test("A task that waits fails if the records are removed, because the file is not there")
     func removedRecords() throws {
         let scene = SharedFileScene(seed: 2, length: 12 << 10)
@@ -179,7 +196,7 @@ struct SharedFileTests {
             let text: String
             do {
                 let plan = try await file.begin(
-                    id: 1, request, of: resource, count: 2, length: 12 << 10, announced: nil)
+                    id: 1, request, of: resource, count: 2, length: 12 << 10)
                 try storage.remove("\(file.directory)/plan")
                 text = "\(try await file.assemble(plan, ifExists: .verify, run: 1))"
             } catch {

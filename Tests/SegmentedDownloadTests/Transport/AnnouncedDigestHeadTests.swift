@@ -75,6 +75,37 @@ struct AnnouncedDigestHeadTests {
 
     // MARK: RFC 9530, 3230 and 1864
 
+    @Test("Base64 may lack its padding", arguments: ["=", ""])
+    func padding(end: String) throws {
+        let digits = "RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg"
+        let expected = "sha256=44aff4ab2d7c3250525675a08f0cfa9591168cffe51791c5f5bbc417c15a6c38"
+        #expect(try Self.representation([("Repr-Digest", "sha-256=:\(digits)\(end):")]) == expected)
+        #expect(try Self.representation([("Digest", "SHA-256=\(digits)\(end)")]) == expected)
+    }
+
+    @Test("Of a part, digests of the whole file are those of another file only if they differ from earlier ones")
+    func part() throws {
+        let head = ResponseHead(
+            status: 206,
+            fields: try Self.fields([("Content-Range", "bytes 10-19/100"), ("Content-Length", "10"), ("ETag", "\"a\"")])
+        )
+        let part = ResourcePart(DownloadOptions.Part(first: 10, last: 19))
+        let one = try #require(ExpectedDigest("crc32=00000001"))
+        let other = try #require(ExpectedDigest("crc32=00000002"))
+        func response(_ request: RangeRequest, _ digest: ExpectedDigest) -> RangeResponse {
+            RangeResponse(request: request, head: head, locator: nil, part: part).stating([digest], to: request)
+        }
+        let first = response(RangeRequest(), one)
+        let resource = try #require(first.resource)
+        #expect(resource.isPart && resource.digests == [one] && resource.ownDigests.isEmpty && !first.hasAllBytes)
+        let next = RangeRequest(lowerBound: 0, identity: resource)
+        #expect(response(next, one).resource?.digests == [one])
+        guard case .changed = response(next, other) else {
+            Issue.record("\(response(next, other))")
+            return
+        }
+    }
+
     @Test(
         "A malformed digest, or one of an unknown algorithm, is ignored",
         arguments: ["sha-256=:AAAA:", "sha-256=:", "sha-256=:A=A=:", "unixsum=:AAAA:", "sha-256", "\u{7F}", ",,"])
@@ -120,7 +151,7 @@ struct AnnouncedDigestHeadTests {
             "MD5=d41d8cd98f00b204e9800998ecf8427e", "SHA=da39a3ee5e6b4b0d3255bfef95601890afd80709",
             // The example of RFC 5843, section 2.
             "SHA-256=MWVkMWQxYTRiMzk5MDQ0MzI3NGU5NDEyZTk5OWY1ZGFmNzgyZTJlODYzYjRjYzFhOTlmNTQwYzI2M2QwM2U2MQ==",
-            "MD5=HUXZLQLMuI/KZ5KDcJPcOA== x", "MD5 =HUXZLQLMuI/KZ5KDcJPcOA==", "MD5=HUXZLQLMuI/KZ5KDcJPcOA",
+            "MD5=HUXZLQLMuI/KZ5KDcJPcOA== x", "MD5 =HUXZLQLMuI/KZ5KDcJPcOA==", "MD5=HUXZLQLMuI/KZ5KDcJPcO",
         ])
     func wrongForm(value: String) throws {
         #expect(try Self.representation([("Digest", value)]) == nil)

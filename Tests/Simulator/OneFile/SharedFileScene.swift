@@ -167,7 +167,7 @@ private final class SharedFileProcess: @unchecked Sendable {
             let ending = try await self.task.run {
                 let found = try await self.client.probe(request)
                 let (resource, length) = try found.divisible(hasDigest: !request.digests.isEmpty)
-                return (resource, length, found.digest)
+                return (resource, length)
             } note: { _ in
             } noteTakeOver: { _, _ in
             } fetch: {

@@ -50,7 +50,7 @@ extension SharedFile {
         let lacking = try self.lacking(plan)
         guard lacking.isEmpty else { return try await self.isEnded(plan) ? nil : .waiting(for: lacking) }
         let records = try self.records(plan)
-        let expected = plan.digests(besides: digests)
+        let expected = plan.digests(besides: digests, stated: records.values.flatMap(\.resource.digests))
         switch plan.division.verdict(on: records, of: plan.resource, hasDigest: !expected.isEmpty) {
         case .waiting(let shards): return try await self.isEnded(plan) ? nil : .waiting(for: shards)
         case .complete(let crc):
@@ -194,6 +194,7 @@ extension SharedFile {
             resource: plan.resource, length: plan.division.length, crc: crc, modified: modified, salt: plan.id)
         record.isSynced = plan.options.syncPolicy != .none
         record.selection = plan.selection
+        record.resource.state(digests)
         let hasRecord = try file.setAttribute(FinishedRecord.attribute, record.encoded)
         if plan.options.syncPolicy != .none { try await file.synchronize(metadata: true) }
         if !hasRecord { await self.leaveRecord(record, plan, run: run) }

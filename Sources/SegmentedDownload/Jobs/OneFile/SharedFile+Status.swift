@@ -100,8 +100,7 @@ extension SharedFile {
             if !digests.isEmpty {
                 let file = try self.storage.open(self.paths.destination, .read)
                 defer { file.close() }
-                let hexes = try file.digests(digests.map(\.algorithm), length: status.length)
-                for (digest, hex) in zip(digests, hexes) { content.hexes[digest.algorithm] = hex }
+                try content.complete(from: file, for: digests, unless: Latch())
             }
             do throws(Failure) {
                 return try .judged(content, for: .init(digests: digests), by: .kept)

@@ -84,11 +84,10 @@ package struct SharedFile: Sendable {
     ///
     /// - Parameters:
     ///   - id: Random.
-    ///   - announced: The digest that the server states for the complete file.
     ///   - selection: What the request selects the representation with.
     package func begin(
         id: UInt64, _ request: DownloadRequest, of resource: RemoteResource, count: Int, length: Int64,
-        announced: ExpectedDigest?, selection: RequestSelection.Values = [:]
+        selection: RequestSelection.Values = [:]
     ) async throws(DownloadError) -> SharedFilePlan {
         do {
             try self.storage.makeDirectory(self.paths.directory)
@@ -105,8 +104,7 @@ package struct SharedFile: Sendable {
                     alignment: self.alignment ?? FileDivision.alignment(blockLength: status.blockLength))
             else { throw DownloadError(.usage, "a file of \(length) bytes cannot be divided among \(count) tasks") }
             let plan = SharedFilePlan(
-                id: id, division, of: resource, request, announced: announced, selection: selection,
-                inode: status.inode)
+                id: id, division, of: resource, request, selection: selection, inode: status.inode)
             try await self.job.write(plan.encoded, to: self.planPath, draft: "\(draft).plan", replacing: false)
             let found = try await self.published()
             if found.id != id { try self.storage.remove(draft) }
@@ -238,7 +236,7 @@ package struct SharedFile: Sendable {
         task.window = window
         task.options.part = DownloadOptions.Part(
             first: window.range.lowerBound, last: window.range.upperBound - 1)
-        (task.options.digests, task.options.computedDigests) = ([], [])
+        (task.options.digests, task.options.computedDigests, task.pieceDigests) = ([], [], nil)
         (task.options.lengthExpected, task.options.lengthMaximum) = (nil, .max)
         (task.options.ifExists, task.options.onChange) = (.skip, .fail)
         task.options.keepsRemoteTime = false

@@ -10,9 +10,9 @@ package struct SharedFilePlan: Hashable, Sendable {
     package let resource: RemoteResource
     /// The shared file's inode number.
     package let inode: UInt64
-    /// What a manifest records of the request: its sources, the file's digests, and the options.
+    /// What a manifest records of the request: its sources, the digests that it gives, and the options.
     let sources: [String]
-    package let digests: [ExpectedDigest]
+    private let given: [ExpectedDigest]
     package let options: DownloadOptions
     /// What the first task's request selects the representation with; nil in plans of versions that stored nothing.
     let selection: RequestSelection?
@@ -22,11 +22,11 @@ package struct SharedFilePlan: Hashable, Sendable {
     private static let alignmentKey = "segdl-alignment"
 
     /// - Parameters:
+    ///   - resource: The file, with the digests that the server states for it.
     ///   - request: The request for the complete file.
-    ///   - announced: The digest that the server states for it.
     init(
         id: UInt64, _ division: FileDivision, of resource: RemoteResource, _ request: DownloadRequest,
-        announced: ExpectedDigest?, selection: RequestSelection.Values = [:], inode: UInt64
+        selection: RequestSelection.Values = [:], inode: UInt64
     ) {
         self.id = id
         self.selection = RequestSelection(selection, salt: id)
@@ -34,30 +34,37 @@ package struct SharedFilePlan: Hashable, Sendable {
         self.resource = resource
         self.inode = inode
         self.sources = request.recordedSources(reference: .first)
-        self.digests = Self.required(request.digests, announced)
+        self.given = request.digests
         self.options = request.options
         var label = request.label(inheriting: nil)
         label.userInfo = [Self.countKey: "\(division.count)", Self.alignmentKey: "\(division.alignment)"]
         self.label = label
     }
 
-    /// The digests that the file must have, of those that a request gives and the one that the server states.
-    private static func required(_ given: [ExpectedDigest], _ announced: ExpectedDigest?) -> [ExpectedDigest] {
-        var required = RequiredDigests(given)
-        required.state(announced.map { [$0] } ?? [])
-        return required.all
+    /// The digests that the file must have.
+    package var digests: [ExpectedDigest] { self.digests(besides: []) }
+
+    /// The digests that the file must have.
+    ///
+    /// - Parameters:
+    ///   - others: Those that a task's request gives.
+    ///   - stated: Those that the server has stated to the tasks.
+    func digests(besides others: [ExpectedDigest], stated: [ExpectedDigest] = []) -> [ExpectedDigest] {
+        Self.required(self.given + others.filter { !self.given.contains($0) }, self.resource.digests + stated)
     }
 
-    /// The plan's digests, and others that the file must have.
-    func digests(besides others: [ExpectedDigest]) -> [ExpectedDigest] {
-        self.digests + others.filter { !self.digests.contains($0) }
+    /// The digests that the file must have, of those that requests give and those that the server states.
+    private static func required(_ given: [ExpectedDigest], _ stated: [ExpectedDigest]) -> [ExpectedDigest] {
+        var required = RequiredDigests(given)
+        required.state(stated)
+        return required.all
     }
 
     var encoded: [UInt8] {
         ManifestCodec.encode(
             Manifest.Header(
                 id: self.id, resource: self.resource, completeLength: self.division.length, device: 0,
-                inode: self.inode, bootID: "", sources: self.sources, digests: self.digests.map(\.description),
+                inode: self.inode, bootID: "", sources: self.sources, digests: self.given.map(\.description),
                 label: self.label, selection: self.selection))
     }
 
@@ -74,7 +81,7 @@ package struct SharedFilePlan: Hashable, Sendable {
         self.resource = header.resource
         self.inode = header.inode
         self.sources = header.sources
-        self.digests = header.digests.compactMap { ExpectedDigest($0) }
+        self.given = header.digests.compactMap { ExpectedDigest($0) }
         self.options = DownloadOptions(manifest)
         self.selection = header.selection
         self.label = header.label
@@ -89,20 +96,19 @@ package struct SharedFilePlan: Hashable, Sendable {
     /// Throws unless a task may fetch its range of `current`, which the server has now.
     ///
     /// - Parameters:
+    ///   - current: With the digests that the server states now.
     ///   - given: The digests of the task's request. If no validator proves the version, the task must state a digest that the
     ///     plan has: one of another request says nothing about what this one wants.
-    ///   - announced: The digest that the server states now.
     ///   - selection: What the task's request selects the representation with.
     ///   - directory: Where the records of the tasks are.
     package func check(
-        _ current: RemoteResource, given: [ExpectedDigest], announced: ExpectedDigest?,
-        selection: RequestSelection.Values = [:], directory: String
+        _ current: RemoteResource, given: [ExpectedDigest], selection: RequestSelection.Values = [:], directory: String
     ) throws(DownloadError) {
         let isStrong = self.resource.validator.isStrong
         if let other = self.selection?.contradiction(by: selection, hasStrongTag: isStrong) {
             throw Self.changed("this task's request is \(other)", directory: directory)
         }
-        for digest in Self.required(given, announced) {
+        for digest in Self.required(given, current.digests) {
             guard let own = self.digests.first(where: { $0.algorithm == digest.algorithm && $0.hex != digest.hex })
             else { continue }
             throw Self.changed("the plan has \(own), and this task \(digest)", directory: directory)
@@ -111,7 +117,7 @@ package struct SharedFilePlan: Hashable, Sendable {
         switch self.resource.verdict(on: current) {
         case .same: return
         case .unproven, .elsewhere(nil):
-            guard !self.digests.contains(where: { given.contains($0) || announced == $0 }) else { return }
+            guard !self.digests.contains(where: { (given + current.digests).contains($0) }) else { return }
             difference =
                 self.resource.isSameResource(as: current)
                 ? "no validator proves that it is the same version" : "this task gets it from another place"
@@ -129,11 +135,13 @@ package struct SharedFilePlan: Hashable, Sendable {
             return nil
         }
         let part = ResourcePart(DownloadOptions.Part(first: range.lowerBound, last: range.upperBound - 1))
-        return RemoteResource(
+        var resource = RemoteResource(
             completeLength: Int64(range.count), validator: current.validator.combined(with: self.resource.validator),
             contentEncoding: current.contentEncoding,
             locator: .named(ResourceName(requested: name.requested + part.suffix, target: name.target)),
             wholeLength: self.division.length)
+        resource.state(self.resource.digests + current.digests)
+        return resource
     }
 
     static func changed(_ difference: String, directory: String) -> DownloadError {

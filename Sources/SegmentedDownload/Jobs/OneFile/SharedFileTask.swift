@@ -17,8 +17,8 @@ package struct SharedFileTask: Sendable {
         case divided(SharedFilePlan)
     }
 
-    /// What the server has: the file's version, its length in bytes, and the digest that the server states.
-    package typealias Found = (resource: RemoteResource, length: Int64, digest: ExpectedDigest?)
+    /// What the server has: the file's version, with the digests that the server states, and its length in bytes.
+    package typealias Found = (resource: RemoteResource, length: Int64)
 
     package let file: SharedFile
     package let shard: Shard
@@ -53,17 +53,15 @@ package struct SharedFileTask: Sendable {
         probe: () async throws -> Found, note: (String) -> Void, noteTakeOver: (RangePiece, SharedFilePlan) -> Void,
         fetch: (DownloadRequest) async throws -> ShardStatus.State
     ) async throws -> Ending {
-        let (resource, length, digest) = try await probe()
+        let (resource, length) = try await probe()
         let leftover = try self.file.leftover()
         let ending = try length > 0 ? self.settled(resource, leftover) : .empty
         if let leftover { try await self.file.clear(leftover) }
         if let ending { return ending }
         let plan = try await self.file.begin(
-            id: self.id, self.request, of: resource, count: self.shard.count, length: length, announced: digest,
-            selection: self.selection)
+            id: self.id, self.request, of: resource, count: self.shard.count, length: length, selection: self.selection)
         try plan.check(
-            resource, given: self.request.digests, announced: digest, selection: self.selection,
-            directory: self.file.directory)
+            resource, given: self.request.digests, selection: self.selection, directory: self.file.directory)
         guard plan.division.count == self.shard.count else {
             let isComplete = try self.file.tasks(plan).allSatisfy(\.isComplete)
             return isComplete ? try await self.assemble(plan) : .divided(plan)
