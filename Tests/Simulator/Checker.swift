@@ -219,8 +219,10 @@ final class Checker: @unchecked Sendable {
         for claim in manifest.durable where !pending.contains(claim) && !Self.holds(claim, durable) {
             self.violate("file \(file): \(claim.range) is claimed as durable and is not")
         }
-        // A change or damage within a response is found only after its bytes were claimed.
-        guard !self.network.isOverwritten(file), !self.network.damaged.contains(file) else { return }
+        // A change or damage within a response, or under an equal tag, is found only after its bytes were claimed.
+        guard !self.network.isOverwritten(file), !self.network.damaged.contains(file),
+            self.network.origins[file].identity != .sharedTag
+        else { return }
         let versions = self.network.versions(of: file)
         let claims = (manifest.durable + manifest.pending).settled()
         for mark in Set(claims.map(\.mark)).sorted() {
@@ -274,6 +276,9 @@ final class Checker: @unchecked Sendable {
             self.blamed.append((file, String(note[..<end])))
         } else if let end = note.firstRange(of: " is compared again")?.lowerBound {
             self.blamed.removeAll { $0 == (file, String(note[..<end])) }
+        } else if note.contains("the digest does not match") {
+            // The digest overrules what the sources say of each other.
+            self.forgive(file: file)
         } else if note.contains("the remote file changed") {
             self.forgive(file: file)
             self.ledger.restart(file)

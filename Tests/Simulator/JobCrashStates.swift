@@ -1,5 +1,5 @@
-import SegmentedDownload
-import SegmentedDownloadCore
+package import SegmentedDownload
+package import SegmentedDownloadCore
 
 /// Cuts the power before every disk operation of some runs of a job, and reads the records that each cut may leave.
 ///
@@ -139,5 +139,12 @@ package struct JobCrashStates {
                 return
             }
         }
+    }
+}
+
+extension ShardRun {
+    /// Whether an earlier run has finished an entry, and its file is as it was then.
+    package func isFinished(_ entry: EntryFingerprint, _ file: EntryFile) -> Bool {
+        self.finishedFile(entry, file) != nil
     }
 }

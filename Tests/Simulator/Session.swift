@@ -33,7 +33,7 @@ struct Session: Sendable {
                         tasks.addTask { await self.log(download, of: file, outcome) }
                     }
                     for pause in self.pauses {
-                        tasks.addTask { await self.pauseAndResume(group, after: pause) }
+                        tasks.addTask { await self.pauseAndResume(group, downloads, after: pause, outcome) }
                     }
                     tasks.addTask { await self.change(group) }
                     await tasks.waitForAll()
@@ -81,10 +81,19 @@ struct Session: Sendable {
         }
     }
 
-    private func pauseAndResume(_ group: DownloadGroup, after time: Duration) async {
+    private func pauseAndResume(
+        _ group: DownloadGroup, _ downloads: [Download], after time: Duration, _ outcome: Outcome
+    ) async {
         guard (try? await self.clock.sleep(until: self.clock.now + time)) != nil else { return }
         self.checker.checkPaused(await group.pauseAll())
         group.resumeAll()
+        // The events of a download end when it is paused.
+        await withTaskGroup(of: Void.self) { tasks in
+            for (file, download) in downloads.enumerated() {
+                tasks.addTask { await self.log(download, of: file, outcome) }
+            }
+            await tasks.waitForAll()
+        }
     }
 
     private static func word(_ event: DownloadEvent) -> String {

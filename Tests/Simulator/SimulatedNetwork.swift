@@ -28,7 +28,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     /// When the latest head with a file was sent.
     private var headAt: [Int: Duration] = [:]
     private var generator: SplitMix64
-    private let clock: SimulatedClock
+    let clock: SimulatedClock
     /// When the shared link is free again.
     private var linkFreeAt: Duration = .zero
     private var epoch = 0

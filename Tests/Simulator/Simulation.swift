@@ -300,7 +300,11 @@ package struct Simulation {
             self.checker.violate(violation)
         }
         if jobs < crashAt { self.checker.note(outcome.endings, isCalm: isCalm) }
-        for violation in self.stranger.leave(jobs < crashAt ? outcome.endings : nil) { self.checker.violate(violation) }
+        let demands = self.checker.ledger.demands
+        let violations = self.stranger.leave(jobs < crashAt ? outcome.endings : nil) { file in
+            demands[file]?.digest != nil || demands[file]?.pieces != nil
+        }
+        for violation in violations { self.checker.violate(violation) }
         // Connections and files close when the process ends, however it ends.
         self.network.hangUp()
         self.disk.killProcess()

@@ -18,8 +18,8 @@ final class StatementLedger {
     private(set) var demands: [Int: Demand] = [:]
     /// The files for which a SHA-256 was given in some run: it overrules what servers state.
     private var pinned: Set<Int> = []
-    /// The digests that servers stated about the file that the bytes on disk are of, with the run.
-    private var stated: [Int: [(digest: ExpectedDigest, run: Int)]] = [:]
+    /// The digests that servers stated about the file whose bytes are on disk, with the run and the time.
+    private var stated: [Int: [(digest: ExpectedDigest, run: Int, time: Duration)]] = [:]
     /// What users of earlier runs stated about the bytes on disk.
     private var inherited: [Int: Demand] = [:]
     /// The bytes that were claimed before the run.
@@ -46,7 +46,7 @@ final class StatementLedger {
     }
 
     private func note(_ digests: [ExpectedDigest], of file: Int) {
-        self.stated[file, default: []] += digests.map { ($0, self.run) }
+        self.stated[file, default: []] += digests.map { ($0, self.run, self.network.clock.now) }
     }
 
     /// Notes that a download starts over: what was stated before is about another version.
@@ -55,9 +55,9 @@ final class StatementLedger {
         self.inherited[file] = nil
     }
 
-    /// Notes that a download began without a byte of an earlier run.
+    /// Notes that a download begins now without a byte from before.
     func beginAnew(_ file: Int) {
-        self.stated[file]?.removeAll { $0.run < self.run }
+        self.stated[file]?.removeAll { $0.time < self.network.clock.now }
         self.inherited[file] = nil
     }
 

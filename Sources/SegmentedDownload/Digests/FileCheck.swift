@@ -65,6 +65,10 @@ public struct FileCheck: Sendable {
         reading path: String, _ digests: [ExpectedDigest], _ lengthKnown: Int64?, _ pieces: Metalink.PieceDigests?,
         _ storage: any Storage
     ) throws {
+        guard try storage.status(of: path) != nil || storage.status(of: DestinationPaths(path: path).part) == nil else {
+            throw Failure(
+                .state, "there is no \(path.printable), but an interrupted download of it", remedy: .resumeInterrupted)
+        }
         let file = try storage.open(path, .read)
         defer { file.close() }
         let status = try file.status()
@@ -149,6 +153,15 @@ public struct FileCheck: Sendable {
         try await self.beginRepair(from: sources, as: remote, id: .random(in: 1 ... .max))
     }
 
+    /// How a source's file is certainly another one than that which was fetched, as a clause for a message; nil if it may be
+    /// the same.
+    package func difference(from remote: RemoteFile) -> String? {
+        guard !self.hasPieceDigests, let recorded = self.record?.resource, let current = remote.resource else {
+            return nil
+        }
+        return recorded.verdict(on: current).contradiction
+    }
+
     /// - Parameter id: A random number above zero, the new manifest's id.
     func beginRepair(
         from sources: [SourceURL], as remote: RemoteFile, id: UInt64
@@ -176,8 +189,7 @@ public struct FileCheck: Sendable {
         guard let resource = self.hasPieceDigests ? remote.resource : self.record?.resource ?? remote.resource else {
             throw DownloadError(.usage, "the description of \(remote.source) was stored; probe it again")
         }
-        // Otherwise the repair would stop at the first response, when the file has the name of a part.
-        if let current = remote.resource, let difference = resource.verdict(on: current).contradiction {
+        if let difference = self.difference(from: remote) {
             throw DownloadError(
                 .changed, "\(remote.source) has another version than \(name): \(difference)", remedy: .fetchAgain)
         }

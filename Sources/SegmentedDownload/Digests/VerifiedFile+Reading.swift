@@ -17,7 +17,7 @@ extension VerifiedFile.Content {
             let hexes = try file.digests(algorithms, length: self.length, unless: interruption)
             for (algorithm, hex) in zip(algorithms, hexes) { self.hexes[algorithm] = hex }
         }
-        guard let pieces, !self.contradicts(digests) else { return }
+        guard let pieces, digests.allSatisfy({ self.hexes[$0.algorithm] == $0.hex }) else { return }
         self.pieces = try pieces.compared(with: file, length: self.length, unless: interruption)
     }
 }

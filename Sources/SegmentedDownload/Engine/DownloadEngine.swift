@@ -208,7 +208,7 @@ final class DownloadEngine: Sendable {
         SegmentFetcher(
             lease: lease, follower: job.follower(to: lease.order.source), part: { job.part },
             suggestName: { job.record(from: $0) },
-            noteStated: { try job.note(stated: $0) },
+            noteStated: { try job.note(stated: $0, comparing: lease.order.isSample ? lease.order.source : nil) },
             ask: { question in
                 switch question {
                 case .responded(let response, let name):

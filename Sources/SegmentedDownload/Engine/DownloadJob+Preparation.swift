@@ -8,6 +8,7 @@ extension DownloadJob {
     /// - Returns: The finding, if a file or part exists at the destination: another one that the response named, or the
     ///   one that was surveyed on an assumption. Then nothing was prepared.
     func prepare(_ preparation: Preparation, id: UInt64) async throws -> Surveyor.Finding? {
+        let preparation = self.withStatements(preparation)
         // The reader is closed first, so that it writes no further bytes of the earlier attempt to the output.
         let hasBegun = self.output != nil && self.part?.reader?.close() == true
         if hasBegun || self.output?.hasWritten == true {
@@ -72,6 +73,14 @@ extension DownloadJob {
             selection: RequestSelection(self.selection, salt: id))
     }
 
+    /// A preparation with what was stated before, if that holds for the new part.
+    private func withStatements(_ preparation: Preparation) -> Preparation {
+        guard preparation.keepsStatements else { return preparation }
+        var preparation = preparation
+        preparation.resource.state(self.shared.withLock { $0.digests.stated })
+        return preparation
+    }
+
     /// Takes the resource of an accepted response.
     ///
     /// - Returns: The part that was surveyed.
@@ -79,7 +88,7 @@ extension DownloadJob {
         self.shared.withLock { shared in
             shared.resource = preparation.resource
             shared.reference = preparation.source
-            if preparation.mode == .fresh {
+            if preparation.mode == .fresh, !preparation.keepsStatements {
                 shared.digests.beginAnew()
                 if !self.request.resumesPart { shared.pieces = self.request.pieceDigests }
             }
@@ -96,6 +105,7 @@ extension DownloadJob {
     /// - Returns: Whether it is prepared.
     /// - Throws: ``Failure`` with code `exists` if another download has the same destination.
     func prepareInMemory(_ preparation: Preparation, id: UInt64) throws(Failure) -> Bool {
+        let preparation = self.withStatements(preparation)
         guard let memory, let length = preparation.resource.completeLength, self.mayBeInMemory(preparation) else {
             return false
         }
@@ -204,10 +214,16 @@ extension DownloadJob {
 
     /// Sets up an in-order reader for the part if the file goes to a descriptor or has digests to compute.
     private func readAlong(id: UInt64, length: Int64?) {
-        let (part, wanted) = self.shared.withLock { ($0.part, self.computedAlong($0)) }
+        let (part, wanted) = self.shared.withLock { shared in
+            shared.computedAlong = Set(shared.digests.all.map(\.algorithm) + self.request.computedDigests)
+            // The algorithm of a digest in trailers is known when the bytes have left.
+            if self.output != nil, shared.digestFollows { shared.computedAlong.formUnion(AnnouncedDigests.trailing) }
+            // `Finisher` combines it from the blocks' checksums.
+            shared.computedAlong.insert(.crc32)
+            return (shared.part, shared.computedAlong.subtracting([.crc32]))
+        }
         guard let part else { return }
-        // CRC-32 is not computed here: `Finisher` combines it from the blocks' checksums.
-        let algorithms = ExpectedDigest.Algorithm.allCases.filter { $0 != .crc32 && wanted.contains($0) }
+        let algorithms = ExpectedDigest.Algorithm.allCases.filter(wanted.contains)
         let windowLength = self.request.windowLength
         part.read { claims, states in
             if let output = self.output {

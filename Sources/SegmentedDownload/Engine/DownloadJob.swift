@@ -18,6 +18,10 @@ final class DownloadJob: Sendable {
         var digests: RequiredDigests
         /// Whether a response's trailers will state a digest.
         var digestFollows = false
+        /// The digests that are known when the last byte has arrived, also if the bytes are not stored.
+        var computedAlong: Set<ExpectedDigest.Algorithm> = []
+        /// Whether the note that a digest cannot be compared was sent.
+        var isNotedUncompared = false
         /// The digests of pieces that were given in this run or an earlier one.
         var pieces: PieceDigests?
         /// Whether the note that the part cannot be locked was sent.
@@ -215,32 +219,26 @@ final class DownloadJob: Sendable {
 
     /// Records digests of the whole file that an accepted response states.
     ///
-    /// - Throws: ``Failure`` with code `changed` if a part of the file is fetched, and another response stated another digest.
-    ///   Otherwise the file is compared with both.
-    func note(stated: [ExpectedDigest]) throws {
-        let (part, digests) = try self.shared.withLock { shared in
-            // Bytes that were written to a descriptor cannot be read again. Their digests were computed along.
-            let computed = self.computedAlong(shared)
-            let isPart = shared.resource?.isPart == true
-            let digests = stated.filter { isPart || self.output == nil || computed.contains($0.algorithm) }
-            if isPart, let difference = shared.resource?.differenceInDigests(from: digests) {
-                throw Failure(.changed, difference)
-            }
-            if !isPart { shared.digests.state(digests) }
-            shared.resource?.state(digests)
-            return (shared.part, digests)
+    /// - Parameter source: The source of a response whose bytes are only compared; nil if they are written.
+    func note(stated: [ExpectedDigest], comparing source: SourceID? = nil) throws(StorageError) {
+        let (part, ignored) = self.shared.withLock { shared -> (PartialFile?, [ExpectedDigest]) in
+            // Another source may have another file.
+            guard source == nil || source == shared.reference else { return (nil, []) }
+            shared.resource?.state(stated)
+            guard shared.resource?.isPart != true else { return (shared.part, []) }
+            // Bytes that were written to a descriptor cannot be read again.
+            let comparable = self.output == nil ? Set(ExpectedDigest.Algorithm.allCases) : shared.computedAlong
+            shared.digests.state(stated.filter { comparable.contains($0.algorithm) })
+            let ignored = shared.isNotedUncompared ? [] : stated.filter { !comparable.contains($0.algorithm) }
+            if !ignored.isEmpty { shared.isNotedUncompared = true }
+            return (shared.part, ignored)
         }
-        try part?.state(digests.map { StatedDigest($0) })
-    }
-
-    /// The digests that are known when the last byte has arrived, also if the bytes are not stored.
-    func computedAlong(_ shared: Shared) -> Set<ExpectedDigest.Algorithm> {
-        var algorithms = Set(shared.digests.all.map(\.algorithm) + self.request.computedDigests)
-        // Combined from the claims' checksums.
-        algorithms.insert(.crc32)
-        // The trailers come when the bytes have left. Servers state the one that RFC 9530 names first.
-        if self.output != nil, shared.digestFollows { algorithms.insert(.sha256) }
-        return algorithms
+        try part?.state(stated.map { StatedDigest($0) })
+        guard let first = ignored.first else { return }
+        self.broadcaster.send(
+            .note(
+                "the server states the file's \(first.algorithm.rawValue) when bytes were already written to the output; "
+                    + "it is not compared"))
     }
 
     /// Withdraws bytes of a source that is no longer trusted.

@@ -45,8 +45,8 @@ package struct SegmentFetcher: Sendable {
                 if let stated = response.resource?.digests, !stated.isEmpty { try self.noteStated(stated) }
                 let awaitsTrailers = AnnouncedDigests.follow(head)
                 let check =
-                    announced.content.map { ContentCheck($0, of: response) }
-                    ?? (awaitsTrailers ? ContentCheck(of: response) : nil)
+                    announced.content == nil && !awaitsTrailers
+                    ? nil : ContentCheck(announced.content, awaitsTrailers: awaitsTrailers, of: response)
                 return try await self.write(body, of: response, check, awaitsTrailers: awaitsTrailers)
             }
         } catch let failure as Failure {
@@ -114,7 +114,7 @@ package struct SegmentFetcher: Sendable {
         _ result: Result<LeaseEnd, any Error>, _ progress: Progress, _ body: any ResponseBody,
         of response: RangeResponse
     ) async throws -> LeaseEnd {
-        var stated: [ExpectedDigest] = []
+        var stated: (whole: [ExpectedDigest], content: StatedDigest?) = ([], nil)
         if case .success(.finished) = result {
             progress.check?.hasEnded = true
             stated = self.stated(by: body.trailers, of: response, progress)
@@ -122,23 +122,31 @@ package struct SegmentFetcher: Sendable {
         // Bytes that differ from the disk were not written, and the difference is the more specific result.
         if case .success(.differs) = result { progress.check = nil }
         if let failure = progress.check?.failure { return .corrupt(failure) }
-        if let open = progress.check?.open { try self.part()?.state([open]) }
-        if !stated.isEmpty { try self.noteStated(stated) }
+        // Of bytes that were only compared nothing is on disk.
+        if !self.lease.order.isSample {
+            try self.part()?.state([progress.check?.open, stated.content].compactMap(\.self))
+        }
+        if !stated.whole.isEmpty { try self.noteStated(stated.whole) }
         // Bytes that were written are claimed even after an error, so that they are not fetched again.
         try progress.writer.finish()
         return try result.get()
     }
 
-    /// The digests of the whole file that follow a body. Those of the body are added to its check.
+    /// The digests of the whole file that follow a body, and that of the body if it was not computed. The file is compared with
+    /// it when it is complete. Others are added to the body's check.
     private func stated(
         by trailers: HTTPFields, of response: RangeResponse, _ progress: Progress
-    ) -> [ExpectedDigest] {
+    ) -> (whole: [ExpectedDigest], content: StatedDigest?) {
         let (representation, content) = AnnouncedDigests.trailing(trailers)
         let isChecked = content.map { progress.check?.add($0) ?? false } ?? true
-        guard response.hasAllBytes else { return representation }
+        let open = isChecked ? nil : content
+        guard response.hasAllBytes else {
+            let range = response.bodyEnd.flatMap { $0 > response.bodyStart ? response.bodyStart..<$0 : nil }
+            return (representation, open.flatMap { digest in range.map { StatedDigest(digest, of: $0) } })
+        }
         for digest in representation { _ = progress.check?.add(digest) }
         // A digest of the body that was not computed is one of the file, too.
-        return representation + (isChecked ? [] : [content].compactMap(\.self))
+        return (representation + [open].compactMap(\.self), nil)
     }
 
     /// Copies the body as long as `isWanted`, and notes the result if that ends it.

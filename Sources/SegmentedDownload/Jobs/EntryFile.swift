@@ -3,7 +3,7 @@ package import SegmentedDownloadCore
 /// Where a job looks for the file of an entry, and what is stated of the file outside the entry's text.
 package struct EntryFile: Hashable, Sendable {
     /// The path that is likely before any response; nil for a stream.
-    let path: String?
+    package let path: String?
     /// The length that a list states; nil if none does.
     let length: Int64?
     /// What selects the representation, and the digests of pieces.

@@ -100,19 +100,20 @@ package final class ShardRun: Sendable {
 
     package var status: ShardStatus { self.state.withLock { $0.status } }
 
-    /// Whether an earlier run has finished an entry, and its file is as it was then. Looks at the file.
-    package func isFinished(_ entry: EntryFingerprint, _ file: EntryFile) -> Bool {
-        guard self.finished.count > 0 else { return false }
-        guard let path = file.path else { return self.finished.contains(file.record(of: entry, nil)) }
+    /// The file of an entry that an earlier run has finished, if it is as it was then; otherwise nil. Looks at the file.
+    package func finishedFile(_ entry: EntryFingerprint, _ file: EntryFile) -> EntryFile? {
+        guard self.finished.count > 0 else { return nil }
+        guard let path = file.path else { return self.finished.contains(file.record(of: entry, nil)) ? file : nil }
         let isUnchanged = { (path: String) in
             guard let status = self.status(of: path), file.length ?? status.length == status.length else {
                 return false
             }
             return self.finished.contains(file.record(of: entry, status))
         }
-        if isUnchanged(path) { return true }
         let directory = DestinationPaths(path: path).directory
-        return self.names[entry].contains { isUnchanged(DestinationPaths(directory: directory, name: $0).destination) }
+        let others = self.names[entry].lazy.map { DestinationPaths(directory: directory, name: $0).destination }
+        let found = isUnchanged(path) ? path : others.first(where: isUnchanged)
+        return found.map { EntryFile(path: $0, length: file.length, statements: file.statements) }
     }
 
     /// Records that an entry's file is complete and durable, with its present length, times and inode.

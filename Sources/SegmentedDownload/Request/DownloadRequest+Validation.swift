@@ -10,8 +10,8 @@ extension DownloadRequest {
     ///
     /// - Throws: ``DownloadError`` with code `usage` if a field's value has a control character, if the downloader sets a
     ///   field itself, if the destination's path is not UTF-8 or ends like that of a part or manifest, if
-    ///   ``DownloadOptions/rootDirectory`` is not an absolute path in its shortest form, if only ``pieceDigests`` are given for
-    ///   what is no whole file on disk, or if ``id`` and ``userInfo`` together are longer than a manifest can store (64 KiB).
+    ///   ``DownloadOptions/rootDirectory`` is not an absolute path in its shortest form, if ``pieceDigests`` are given, and no
+    ///   digests, for a part or a destination that cannot be read again, or if ``id`` and ``userInfo`` together are longer than a manifest can store (64 KiB).
     public func validate() throws(DownloadError) { try self.validate(isStreamed: false) }
 
     /// - Parameter isStreamed: Whether a consumer gets the bytes instead of the destination.

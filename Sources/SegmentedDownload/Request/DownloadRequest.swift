@@ -46,9 +46,9 @@ public struct DownloadRequest: Hashable, Sendable {
     /// How it is fetched. Each option can also be read and set on the request itself: `request.segments = .exactly(4)`.
     public var options = DownloadOptions()
 
-    /// The digests of the file's pieces, which it must have if there are no ``DownloadOptions/digests``. The complete file is read
-    /// to verify them. They are not verified for a ``DownloadOptions/part`` and for a descriptor or stream, and a manifest does not
-    /// record them.
+    /// The digests of the file's pieces. It must have them unless one of its ``DownloadOptions/digests`` is collision-resistant
+    /// (SHA-256 or SHA-512). The complete file is read to verify them, so without digests of the whole file they are refused for a
+    /// ``DownloadOptions/part``, a descriptor and a stream, see ``validate()``. The manifest records them.
     public var pieceDigests: Metalink.PieceDigests?
 
     /// Sources that a list from a server named. Credentials and fields are not sent to them.

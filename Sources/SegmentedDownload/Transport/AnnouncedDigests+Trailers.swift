@@ -12,6 +12,9 @@ extension AnnouncedDigests {
         )
     }
 
+    /// The algorithms of digests that trailers may state.
+    static let trailing = Set(Self.dictionaryAlgorithms.map(\.algorithm) + Self.digestAlgorithms.values)
+
     /// Whether a response head says that the trailers will state a digest, such as `Trailer: Content-Digest`.
     static func follow(_ head: ResponseHead) -> Bool {
         head.fields[values: .trailer].joined(separator: ",").split(separator: ",").contains { name in

@@ -64,7 +64,7 @@ package struct AnnouncedDigests: Hashable, Sendable {
     private static let contentMD5 = HTTPField.Name("Content-MD5")
 
     /// The algorithms registered for RFC 9530 that are not broken (section 5).
-    private static let dictionaryAlgorithms: [(key: String, algorithm: ExpectedDigest.Algorithm)] = [
+    static let dictionaryAlgorithms: [(key: String, algorithm: ExpectedDigest.Algorithm)] = [
         ("sha-256", .sha256), ("sha-512", .sha512),
     ]
     /// The algorithms of RFC 3230, section 4.1.1, and RFC 5843, section 2, in lower case.

@@ -109,7 +109,7 @@ package final class RedirectFollower: Sendable {
                             try self.target(location, from: url, redirects: redirects), LinkedFile(head.fields))
                     }
                     let announced = AnnouncedDigests(head, of: response, linked: linked)
-                    let judged = response.stating(announced.representation, to: range)
+                    let judged = response.stating(self.digests(announced, of: response, to: range), to: range)
                     self.arrive(at: Target(url: url, linked: linked), with: judged)
                     return .done(try await consume(head, judged, announced, body))
                 }
@@ -134,6 +134,17 @@ package final class RedirectFollower: Sendable {
                 url = target
             }
         }
+    }
+
+    /// What a response states about the whole file. Records of parts by earlier versions do not say that they are of parts, and a
+    /// 304 does not say so either.
+    private func digests(
+        _ announced: AnnouncedDigests, of response: RangeResponse, to range: RangeRequest
+    ) -> [ExpectedDigest] {
+        guard self.part != nil, !response.hasBytes, range.identity?.isPart != true else {
+            return announced.representation
+        }
+        return []
     }
 
     /// Remembers the target that a response came from, unless it has another resource or version than the requested one.

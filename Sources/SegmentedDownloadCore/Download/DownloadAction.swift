@@ -44,7 +44,7 @@ package struct Preparation: Hashable, Sendable {
         case adoptedUp(to: Int64)
     }
 
-    package let resource: RemoteResource
+    package var resource: RemoteResource
     package let mode: Mode
     /// The file name that the response suggests, for a destination without a name.
     package let suggestedName: String?
@@ -55,6 +55,8 @@ package struct Preparation: Hashable, Sendable {
     package let keepsRecord: Bool
     /// Whether the surveyed part is kept under another name until this download is complete.
     package let setsAside: Bool
+    /// Whether what was stated before holds for the new part, too: the file is fetched again because it had the wrong digest.
+    package let keepsStatements: Bool
 }
 
 /// What shows, without a digest, that a complete file is one version of the resource.

@@ -210,7 +210,7 @@ extension DownloadStateMachine {
     private mutating func probeElsewhere(_ probing: Probing, _ failure: Failure, now: Duration) -> [DownloadAction] {
         let source = probing.source
         guard self.sources.hasMirrors, probing.canMove, failure.mayDifferAtOtherSource else {
-            return self.rest(.failed(failure))
+            return self.rest(.failed(probing.mismatch ?? failure))
         }
         var policy = self.settings.retry
         policy.retriesMax = min(policy.retriesMax, policy.firstContactRetriesMax)
@@ -221,15 +221,16 @@ extension DownloadStateMachine {
             let others = self.settings.hosts.count - 1
             return self.rest(
                 .failed(
-                    Failure(
-                        failure.code,
-                        "\(failure.message); \(others) other \(others == 1 ? "source" : "sources") failed too",
-                        hint: failure.hint, remedy: failure.remedy, isTransient: failure.isTransient,
-                        status: failure.status, errno: failure.errno)))
+                    probing.mismatch
+                        ?? Failure(
+                            failure.code,
+                            "\(failure.message); \(others) other \(others == 1 ? "source" : "sources") failed too",
+                            hint: failure.hint, remedy: failure.remedy, isTransient: failure.isTransient,
+                            status: failure.status, errno: failure.errno)))
         }
         let retryAt = max(self.sources[next].retryAt, .zero)
         var other = Probing(probing.purpose, source: next, retryAt: retryAt)
-        other.setsAside = probing.setsAside
+        (other.setsAside, other.mismatch) = (probing.setsAside, probing.mismatch)
         self.state = .probing(other)
         return [.report(.retrying(failure, attempt: failures, delay: max(retryAt - now, .zero)))]
     }
@@ -245,7 +246,8 @@ extension DownloadStateMachine {
             .prepare(
                 Preparation(
                     resource: resource, mode: mode, suggestedName: suggestedName,
-                    source: probing.source, keepsRecord: probing.isElsewhere, setsAside: probing.setsAside))
+                    source: probing.source, keepsRecord: probing.isElsewhere, setsAside: probing.setsAside,
+                    keepsStatements: probing.mismatch != nil))
         ]
     }
 

@@ -254,7 +254,7 @@ extension DownloadStateMachine {
                 return self.settle(stop, leases: [], hasPart: true)
             }
             if failure.code == .integrity, self.pendingStop == nil,
-                let actions = self.heal(failure) ?? self.fetchFromOneSource()
+                let actions = self.heal(failure) ?? self.fetchFromOneSource(after: failure)
             {
                 return actions
             }
@@ -284,10 +284,9 @@ extension DownloadStateMachine {
 
     /// Fetches the bytes of all other sources again from one source, if the digest of the complete file does not match.
     /// Each source is tried in turn: first those that have answered, of which some bytes may be kept.
-    private mutating func fetchFromOneSource() -> [DownloadAction]? {
-        guard let before = self.beforePlacing, before.hasDigest else { return nil }
-        let others = self.sources.ids
-        for source in [self.sources.reference] + others
+    private mutating func fetchFromOneSource(after mismatch: Failure) -> [DownloadAction]? {
+        guard let before = self.beforePlacing, before.hasDigest, before.window?.isStream != true else { return nil }
+        for source in [self.sources.reference] + self.sources.ids
         where !self.trusted.contains(source) && self.sources[source].resource != nil {
             self.trusted.append(source)
             var fetching = before
@@ -295,17 +294,10 @@ extension DownloadStateMachine {
             self.state = .fetching(fetching)
             return self.updateFetching { _ in actions }
         }
-        let next = others.first { !self.trusted.contains($0) && self.sources[$0].trust != .failed }
-        return next.map { self.beginAnew(with: $0) }
-    }
-
-    /// Fetches the file from its first byte from a source that has not answered, and from no other.
-    private mutating func beginAnew(with source: SourceID) -> [DownloadAction] {
-        self.trusted.append(source)
-        for id in self.sources.ids { self.sources[id].trust = id == source ? .unproven : .quarantined }
-        let host = self.sources[source].host
-        return [.report(.note("the digest does not match; the file is fetched again from \(host)"))]
-            + self.settle(.beginWith(source), leases: [], hasPart: true)
+        self.sources.reinstate(besides: self.trusted)
+        guard let next = self.sources.leastFailed else { return nil }
+        return [.report(.note("the digest does not match; the file is fetched again from \(self.sources[next].host)"))]
+            + self.settle(.beginWithOthers(mismatch), leases: [], hasPart: true)
     }
 
     /// Rests after a failed step. A cancellation that waited for the step is carried out; a pause is not distinguished

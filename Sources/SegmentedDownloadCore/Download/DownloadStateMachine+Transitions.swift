@@ -96,9 +96,11 @@ extension DownloadStateMachine {
             self.sources.reinstate()
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return [.report(.restarted(difference))]
-        case .beginWith(let source):
+        case .beginWithOthers(let mismatch):
             self.mustBeginAnew = true
-            self.state = .probing(Probing(.fresh, source: source))
+            var probing = Probing(.fresh, source: self.sources.firstAsked)
+            probing.mismatch = mismatch
+            self.state = .probing(probing)
             return []
         case .beginAnew(let difference):
             self.sources.reinstate()
@@ -122,7 +124,7 @@ extension DownloadStateMachine {
 
     static func conclusion(of stop: Stop) -> DownloadConclusion {
         switch stop {
-        case .pause, .restart, .beginAnew, .beginWith, .relocate: .paused
+        case .pause, .restart, .beginAnew, .beginWithOthers, .relocate: .paused
         case .cancel: .cancelled
         case .fail(let failure): .failed(failure)
         }

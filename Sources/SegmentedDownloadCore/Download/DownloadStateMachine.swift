@@ -55,8 +55,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
         case restart(String)
         /// The part on disk belongs to another file and is set aside. The clause says how it differs.
         case beginAnew(String)
-        /// The part has the wrong digest, and the file is fetched anew from this source.
-        case beginWith(SourceID)
+        /// The part has the wrong digest, and the file is fetched anew from sources that have not been tried. The failure is
+        /// reported if none of them answers.
+        case beginWithOthers(Failure)
         /// The URL leads to another resource than before. The bytes on disk are compared with it, as after a pause.
         case relocate
     }
@@ -184,7 +185,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
     /// Resumes after a pause or a failure. Has no effect on a running download.
     package mutating func resume() -> [DownloadAction] {
         switch self.state {
-        case .resting(.paused), .resting(.failed): self.state = .queued
+        case .resting(.paused), .resting(.failed):
+            self.sources.reinstate()
+            self.state = .queued
         case .settling(let settling) where settling.stop == .pause: self.resumesWhenSettled = true
         case .preparing where self.pendingStop == .pause: self.pendingStop = nil
         // The step was interrupted, and begins again.

@@ -41,6 +41,9 @@ struct Probing: Hashable, Sendable {
     let purpose: Purpose
     /// Whether an older part, which belongs to another file, is kept until this download is complete.
     var setsAside = false
+    /// The failure of the file of other sources, if it had the wrong digest and is fetched again. What was stated about it holds
+    /// for these bytes, too.
+    var mismatch: Failure?
     /// The source that is asked.
     let source: SourceID
     var lease: Lease?
@@ -272,7 +275,7 @@ struct Probing: Hashable, Sendable {
         switch record.verdict(on: current) {
         case .same:
             self.refusal(ofCodingOf: current, settings).map { .failed($0) }
-                ?? .current(stated: record.digestsLacking(of: current.digests))
+                ?? .current(stated: record.digestsLacking(of: current.ownDigests))
         case .changed(let difference): .changed(difference)
         case .unproven: .changed("the origin sends no validator that could confirm it")
         case .elsewhere(let difference): .elsewhere(difference)

@@ -51,9 +51,19 @@ package struct RemoteResource: Hashable, Sendable {
     /// Whether the resource has other bytes than the whole file.
     package var isPart: Bool { self.wholeLength != nil && self.wholeLength != self.completeLength }
 
-    /// Those of the digests that the resource's bytes must have: none for a part of the file. There they only show whether
-    /// responses are of one version.
+    /// Those of the digests that the resource's bytes must have: none for a part of the file. There they show whether responses
+    /// are of one version, see ``conflictInDigests``.
     package var ownDigests: [ExpectedDigest] { self.isPart ? [] : self.digests }
+
+    /// Two stated digests of one algorithm, which no version of the file can both have; nil if there are none.
+    package var conflictInDigests: (ExpectedDigest, ExpectedDigest)? {
+        for (index, one) in self.digests.enumerated() {
+            if let other = self.digests[index...].first(where: { $0.algorithm == one.algorithm && $0 != one }) {
+                return (one, other)
+            }
+        }
+        return nil
+    }
 
     /// Whether a validator, a strong tag or a date, can prove that a later response is from the same version.
     package var isProvable: Bool {

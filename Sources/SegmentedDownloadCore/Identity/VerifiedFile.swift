@@ -30,11 +30,6 @@ package struct VerifiedFile: Hashable, Sendable {
             if let crc { self.hexes[.crc32] = crc.hex }
         }
 
-        /// Whether the bytes have another digest than required, of the whole or of a piece.
-        package func contradicts(_ digests: [ExpectedDigest]) -> Bool {
-            if case .differ = self.pieces { return true }
-            return digests.contains { self.hexes[$0.algorithm] != $0.hex }
-        }
     }
 
     /// What the file must be.
@@ -113,6 +108,11 @@ package struct VerifiedFile: Hashable, Sendable {
         case .received(let resource, _), .confirmed(let resource):
             if let length = resource.completeLength, length != content.length {
                 throw Failure(.integrity, "the file has \(content.length) bytes, but the server's has \(length)")
+            }
+            // A part cannot be compared with digests of the whole file. A digest of the part that the user gave decides.
+            if resource.isPart, !requirements.hasDigests, let (one, other) = resource.conflictInDigests {
+                throw Failure(
+                    .integrity, "the server states that the whole file has \(one), and \(other)", remedy: .startOver)
             }
         case .digests where !requirements.hasDigests:
             throw Failure(.internal, "no digest was compared")

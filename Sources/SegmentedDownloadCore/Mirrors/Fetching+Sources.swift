@@ -332,6 +332,8 @@ extension Fetching {
         self.sources[source].trust = .proven
         self.sources.reference = source
         self.sources.forgetEarlier()
+        // Its reader has ended with the file, and frees no room any more. What is fetched again is read at the end.
+        self.window = nil
         self.outcome = nil
         return [
             .report(

@@ -32,10 +32,10 @@ struct SourceTable: Hashable, Sendable {
         /// file is begun again, or `proven` when everything is fetched from it alone.
         case sampled
         /// Not used again: it failed permanently or does not serve ranges. Its bytes are kept. Becomes `quarantined`,
-        /// or `proven` when everything is fetched from it alone.
+        /// `unproven` when a file is begun again, or `proven` when everything is fetched from it alone.
         case failed
-        /// Not used, and its bytes are withdrawn, because they differ. Becomes `unproven` when a file is begun again,
-        /// or when the byte that it contradicted is withdrawn.
+        /// Not used, and its bytes are withdrawn, because they differ or have the wrong digest. Becomes `unproven` when a file
+        /// is begun again, or when the byte that it contradicted is withdrawn.
         case quarantined
     }
 
@@ -194,10 +194,13 @@ struct SourceTable: Hashable, Sendable {
         }
     }
 
-    /// Makes quarantined sources usable again after the file has changed: they may have the new version.
-    mutating func reinstate() {
-        for index in self.entries.indices where self.entries[index].trust == .quarantined {
-            self.entries[index].trust = .unproven
+    /// Makes sources that are gone usable again, because the file is begun again or a run begins: they may have the file now.
+    ///
+    /// - Parameter excluded: Those that alone had the wrong digest.
+    mutating func reinstate(besides excluded: [SourceID] = []) {
+        for id in self.ids where self[id].isGone || excluded.contains(id) {
+            self[id].trust = excluded.contains(id) ? .quarantined : .unproven
+            (self[id].failures, self[id].retryAt) = (0, .zero)
         }
     }
 

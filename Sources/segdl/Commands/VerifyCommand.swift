@@ -86,7 +86,7 @@ struct VerifyCommand: FetchingCommand {
             }
             // Errors in the arguments or at the source must be found before the file is renamed.
             let asked = check.canRepair ? sources : Array(sources.prefix(1))
-            let (request, remote) = try await self.answering(asked, length: check.lengthExpected, fetch) { sources in
+            let (request, remote) = try await self.answering(asked, for: check, fetch) { sources in
                 var request = try fetch.draft(sources).request
                 request.destination = .file(FilePath(path))
                 request.lengthExpected = listed?.length
@@ -111,9 +111,10 @@ struct VerifyCommand: FetchingCommand {
     /// 8: a metalink may list hundreds of sources, and each may time out only after half a minute.
     private static let askedMax = 8
 
-    /// A request whose first source has a file of the expected length, or else answers at all.
+    /// A request whose first source has a file that may be the expected one, or else answers at all.
     private func answering(
-        _ sources: [SourceURL], length: Int64?, _ fetch: FetchRun, _ request: ([SourceURL]) throws -> DownloadRequest
+        _ sources: [SourceURL], for check: FileCheck, _ fetch: FetchRun,
+        _ request: ([SourceURL]) throws -> DownloadRequest
     ) async throws -> (DownloadRequest, RemoteFile) {
         var second: (DownloadRequest, RemoteFile)?
         var failure: (any Error)?
@@ -124,7 +125,7 @@ struct VerifyCommand: FetchingCommand {
             if source.origin != sources[0].origin { own.removeCredentialsAndFields() }
             do {
                 let remote = try await fetch.probe(own)
-                if remote.length == length { return (own, remote) }
+                if remote.length == check.lengthExpected, check.difference(from: remote) == nil { return (own, remote) }
                 second = second ?? (own, remote)
             } catch {
                 failure = failure ?? error

@@ -1,6 +1,7 @@
 import SegmentedDownload
 import SegmentedDownloadCore
 import Synchronization
+import SystemPackage
 
 /// The files of a task of a job: those of its entries that no run has finished, or whose files are no longer as they were then.
 /// Their ends are recorded.
@@ -8,8 +9,8 @@ final class JobFiles: FileSource {
     private struct State {
         var entries: JobEntries
         var nextNumber = 0
-        /// Also of entries that are finished: another one must not replace their files.
-        var destinations = DuplicateDestinations()
+        /// The paths of the entries so far, also of those that are finished.
+        var paths = EntryPaths()
         /// The entries whose downloads have not ended, by number.
         var unfinished: [Int: Entry] = [:]
         /// Why the list could not be read to its end, or an end not be recorded.
@@ -71,7 +72,7 @@ final class JobFiles: FileSource {
                     // First: the files of other tasks are not looked at.
                     guard self.run.shard.owns(fingerprint) else { continue }
                     var entry = Entry(candidate: candidate, fingerprint: fingerprint)
-                    guard let item = self.item(&entry, &state.destinations) else {
+                    guard let item = self.item(&entry, &state.paths) else {
                         skipped += 1
                         continue
                     }
@@ -88,15 +89,18 @@ final class JobFiles: FileSource {
     }
 
     /// An entry's file; nil if it is finished.
-    private func item(_ entry: inout Entry, _ destinations: inout DuplicateDestinations) -> FileSourceItem? {
+    private func item(_ entry: inout Entry, _ paths: inout EntryPaths) -> FileSourceItem? {
         do throws(DownloadError) {
             var request = try self.request(entry.candidate)
             let file = EntryFile(of: request)
-            if self.run.isFinished(entry.fingerprint, file) {
-                try? destinations.take(request, for: entry.fingerprint)
+            if let finished = self.run.finishedFile(entry.fingerprint, file) {
+                if let path = finished.path { try paths.record(FilePath(path), of: entry.fingerprint) }
                 return nil
             }
-            try destinations.take(request, for: entry.fingerprint)
+            // A response may name the file of another request.
+            if case .file(let path) = request.destination, request.ifExists != .rename {
+                try paths.record(path, of: entry.fingerprint)
+            }
             (entry.file, entry.keepsUnproven) = (file, request.ifExists == .skip)
             request.placing = self.run.placingRecord(of: entry.fingerprint)
             return .request(request)
@@ -113,6 +117,11 @@ final class JobFiles: FileSource {
                 if entry.keepsUnproven, result.wasAlreadyComplete, result.verifiedBy == .none {
                     self.run.noteUnproven()
                 } else if let file = entry.file {
+                    if file.path != nil {
+                        try self.state.withLock { (state) throws(DownloadError) in
+                            try state.paths.record(result.path, of: entry.fingerprint)
+                        }
+                    }
                     try self.run.finish(entry.fingerprint, file, result)
                 }
                 self.run.update { status in

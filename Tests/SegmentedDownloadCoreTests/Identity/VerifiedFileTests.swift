@@ -50,6 +50,23 @@ struct VerifiedFileTests {
         }
     }
 
+    @Test("A part is of one version if all that is stated of the whole file is, or if it has a digest of its own")
+    func parts() throws {
+        let stated = [try Self.digest(.sha256, "a"), try Self.digest(.md5, "b"), try Self.digest(.sha256, "c")]
+        let own = try Self.digest(.md5, "d")
+        let content = Content(length: 1, hexes: [.md5: own.hex])
+        for (count, wholeLength, code) in [(2, 9, nil), (3, 9, .integrity), (3, 1, nil)]
+            as [(Int, Int64, Failure.Code?)]
+        {
+            var resource = RemoteResource(completeLength: 1, wholeLength: wholeLength)
+            resource.state(Array(stated[..<count]))
+            #expect(resource.isPart == (wholeLength > 1))
+            #expect(resource.ownDigests == (resource.isPart ? [] : resource.digests))
+            #expect(Self.code(content, .init(), .received(resource, .validator)) == code)
+            #expect(Self.code(content, .init(digests: [own]), .received(resource, .validator)) == nil)
+        }
+    }
+
     @Test("The length is the one that was given, and the server's")
     func lengths() {
         #expect(Self.code(.init(length: 1), .init(length: 2)) == .integrity)

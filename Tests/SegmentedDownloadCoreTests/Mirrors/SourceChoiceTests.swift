@@ -274,8 +274,10 @@ struct SourceChoiceTests {
         var fetching = Self.known()
         fetching.sources.contribute(0..<100, by: Self.two)
         fetching.outcome = .complete
+        fetching.window = ReadingWindow(id: 7, length: 1 << 20, position: 0, isStream: false)
         let actions = fetching.trustOnly(Self.two)
         #expect(actions != nil && fetching.outcome == nil && fetching.sources.reference == Self.two)
+        #expect(fetching.window == nil, "its reader has ended")
         #expect(fetching.revision?.withdrawn == [100..<64 << 20])
         #expect(fetching.sources.ids.map { fetching.sources[$0].isGone } == [true, false, true])
         var whole = Self.known()

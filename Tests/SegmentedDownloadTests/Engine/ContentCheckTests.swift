@@ -42,22 +42,24 @@ struct ContentCheckTests {
         #expect(try Self.check(Self.bytes, of: Self.wrong, length: nil).failure == nil)
     }
 
-    @Test("A body whose digest follows is compared with it once it has arrived, if it is of the computed algorithm")
+    @Test("A body whose digest follows is compared with it once it has arrived, if it is of a computed algorithm")
     func trailing() throws {
         let digest = { (algorithm: ExpectedDigest.Algorithm, bytes: [UInt8]) throws -> ExpectedDigest in
             var running = RunningDigest(algorithm)
             bytes.withUnsafeBytes { running.update($0) }
             return try #require(ExpectedDigest(algorithm, hex: running.hex))
         }
-        var check = ContentCheck(of: .whole(RemoteResource(completeLength: 10)))
+        var check = ContentCheck(nil, awaitsTrailers: true, of: .whole(RemoteResource(completeLength: 10)))
         Self.bytes.withUnsafeBytes { check.update($0) }
         check.hasEnded = true
         #expect(check.failure == nil, "nothing was stated")
-        let isOtherAdded = check.add(try digest(.sha512, [1]))
+        let isOtherAdded = check.add(try digest(.md5, [1]))
         #expect(!isOtherAdded && check.failure == nil)
-        let isRightAdded = check.add(try digest(.sha256, Self.bytes))
-        #expect(isRightAdded && check.failure == nil)
-        let isWrongAdded = check.add(try digest(.sha256, [1]))
+        for algorithm in [ExpectedDigest.Algorithm.sha256, .sha512] {
+            let isRightAdded = check.add(try digest(algorithm, Self.bytes))
+            #expect(isRightAdded && check.failure == nil)
+        }
+        let isWrongAdded = check.add(try digest(.sha512, [1]))
         #expect(isWrongAdded && check.failure?.code == .integrity)
         // The digest in the head is compared, too.
         var both = try Self.check(Self.bytes, of: Self.right)

@@ -45,7 +45,7 @@ enum WatchedJob {
     ) -> Preparation {
         Preparation(
             resource: resource, mode: mode, suggestedName: name, source: .first, keepsRecord: false,
-            setsAside: setsAside)
+            setsAside: setsAside, keepsStatements: false)
     }
 
     /// Writes and claims ranges of a job's part.
