@@ -36,17 +36,23 @@ package struct AnnouncedDigests: Hashable, Sendable {
             self.content = nil
             return
         }
-        self.content = Self.unambiguous(Self.dictionary(fields.value(Self.contentDigest))).first
+        let content = Self.unambiguous(Self.dictionary(fields.value(Self.contentDigest))).first
+        self.content = content
         var said = Self.ofRepresentation(fields)
-        // The content of a response with all bytes is the file. So its digest also applies if the body is not read to its end.
-        if response.hasAllBytes, let content { said.append(content) }
         if response.hasAllBytes, let digest = ExpectedDigest(.md5, base64: fields.value(Self.contentMD5)) {
             said.append(digest)
         }
         said += Self.googleCloud(fields, of: resource)
         said += Self.amazonS3(fields, of: response)
         if let linked, linked.isLinked(resource) { said.append(linked.digest) }
-        self.representation = Self.unambiguous(said)
+        let representation = Self.unambiguous(said)
+        // The content of a response with all bytes is the file. So its digest also applies if the body is not read to its end.
+        // It does not contradict the others: an intermediary that has changed the content may have stated it.
+        if let content, response.hasAllBytes, !representation.contains(where: { $0.algorithm == content.algorithm }) {
+            self.representation = Self.unambiguous(representation + [content])
+        } else {
+            self.representation = representation
+        }
     }
 
     static func ofRepresentation(_ fields: HTTPFields) -> [ExpectedDigest] {

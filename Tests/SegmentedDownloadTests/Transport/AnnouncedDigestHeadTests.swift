@@ -170,6 +170,17 @@ struct AnnouncedDigestHeadTests {
             ]) == "md5=1d45d92d02ccb88fca6792837093dc38")
     }
 
+    @Test("A Content-Digest does not make the digest of the representation ignored", arguments: Body.allCases)
+    func contentBesideRepresentation(body: Body) throws {
+        let right = "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:"
+        let other = "sha-256=:\(String(repeating: "A", count: 43))=:"
+        let hex = "44aff4ab2d7c3250525675a08f0cfa9591168cffe51791c5f5bbc417c15a6c38"
+        let both = try Self.announced([("Repr-Digest", right), ("Content-Digest", other)], body)
+        #expect(both.representation.map(\.hex) == [hex] && both.content?.hex == String(repeating: "0", count: 64))
+        let alone = try Self.announced([("Content-Digest", right)], body)
+        #expect(alone.representation.map(\.hex) == (body == .part ? [] : [hex]))
+    }
+
     @Test(
         "Content-MD5 is the file's digest if the response is the whole file, and otherwise ignored",
         arguments: Body.allCases)
