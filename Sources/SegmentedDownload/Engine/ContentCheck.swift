@@ -16,7 +16,7 @@ struct ContentCheck {
     ///   - announced: The digest that the head states; nil if there is none.
     ///   - awaitsTrailers: Whether the trailers will state one. Its algorithm is not known before.
     init(_ announced: ExpectedDigest?, awaitsTrailers: Bool = false, of response: RangeResponse) {
-        self.range = response.bodyEnd.flatMap { $0 > response.bodyStart ? response.bodyStart..<$0 : nil }
+        self.range = response.bodyRange
         self.announced = [announced].compactMap(\.self)
         let others = awaitsTrailers ? AnnouncedDigests.dictionaryAlgorithms.map(\.algorithm) : []
         self.running = Set(self.announced.map(\.algorithm) + others).map { RunningDigest($0) }

@@ -43,11 +43,11 @@ package struct SegmentFetcher: Sendable {
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                 if let stated = response.resource?.digests, !stated.isEmpty { try self.noteStated(stated) }
-                let awaitsTrailers = AnnouncedDigests.follow(head)
+                let trailers = AnnouncedDigests.trailers(after: head)
                 let check =
-                    announced.content == nil && !awaitsTrailers
-                    ? nil : ContentCheck(announced.content, awaitsTrailers: awaitsTrailers, of: response)
-                return try await self.write(body, of: response, check, awaitsTrailers: awaitsTrailers)
+                    announced.content == nil && trailers != .stateDigests
+                    ? nil : ContentCheck(announced.content, awaitsTrailers: trailers == .stateDigests, of: response)
+                return try await self.write(body, of: response, check, trailers)
             }
         } catch let failure as Failure {
             return self.lease.isRevoked ? .revoked : .failed(failure)
@@ -70,14 +70,26 @@ package struct SegmentFetcher: Sendable {
         var chunk: (any BodyChunk)?
         /// Whether the end of the body was received.
         var hasEnded = false
-        /// Whether the end is awaited before the last chunk is written. Once a file's last byte is written, the engine
-        /// stops the fetch, and the trailers would be lost.
-        let awaitsTrailers: Bool
+        /// If there may be trailers, the end is awaited before the last chunk is written. Once a file's last byte is written, the
+        /// engine stops the fetch, and they would be lost.
+        let trailers: AnnouncedDigests.Trailers
         /// How the copying ended; `nil` if it did not.
         var result: Result<LeaseEnd, any Error>?
 
-        init(_ writer: SegmentWriter, _ check: ContentCheck?, from offset: Int64, awaitsTrailers: Bool) {
-            (self.writer, self.check, self.offset, self.awaitsTrailers) = (writer, check, offset, awaitsTrailers)
+        init(
+            _ writer: SegmentWriter, _ check: ContentCheck?, from offset: Int64, _ trailers: AnnouncedDigests.Trailers
+        ) {
+            (self.writer, self.check, self.offset, self.trailers) = (writer, check, offset, trailers)
+        }
+
+        /// Receives what follows the body's last byte. If that fails, nothing is missing unless the head has announced it.
+        func receiveEnd(of body: any ResponseBody) async throws {
+            do {
+                self.chunk = try await body.next()
+                self.hasEnded = self.chunk == nil
+            } catch  where self.trailers != .stateDigests && !Task.isCancelled {
+                self.hasEnded = true
+            }
         }
     }
 
@@ -85,7 +97,8 @@ package struct SegmentFetcher: Sendable {
     ///
     /// - Parameter check: Verifies the body, if the response's head states a digest for it, or that one follows.
     private func write(
-        _ body: any ResponseBody, of response: RangeResponse, _ check: ContentCheck?, awaitsTrailers: Bool
+        _ body: any ResponseBody, of response: RangeResponse, _ check: ContentCheck?,
+        _ trailers: AnnouncedDigests.Trailers
     ) async throws -> LeaseEnd {
         guard let part = self.part() else {
             return .failed(Failure(.internal, "a body was accepted before the part file was created"))
@@ -96,8 +109,7 @@ package struct SegmentFetcher: Sendable {
             holdsClaims: check != nil && part.mayHold(response))
         // Neither is used by two threads at once.
         nonisolated(unsafe) let body = body
-        nonisolated(unsafe) let progress = Progress(
-            writer, check, from: response.bodyStart, awaitsTrailers: awaitsTrailers)
+        nonisolated(unsafe) let progress = Progress(writer, check, from: response.bodyStart, trailers)
         if part.memory != nil { await self.copy(body, of: response, to: part, progress) { part.memory != nil } }
         if part.memory != nil, let result = progress.result {
             return try await self.finish(result, progress, body, of: response)
@@ -141,8 +153,7 @@ package struct SegmentFetcher: Sendable {
         let isChecked = content.map { progress.check?.add($0) ?? false } ?? true
         let open = isChecked ? nil : content
         guard response.hasAllBytes else {
-            let range = response.bodyEnd.flatMap { $0 > response.bodyStart ? response.bodyStart..<$0 : nil }
-            return (representation, open.flatMap { digest in range.map { StatedDigest(digest, of: $0) } })
+            return (representation, open.flatMap { digest in response.bodyRange.map { StatedDigest(digest, of: $0) } })
         }
         for digest in representation { _ = progress.check?.add(digest) }
         // A digest of the body that was not computed is one of the file, too.
@@ -175,11 +186,10 @@ package struct SegmentFetcher: Sendable {
             guard isWanted() else { return nil }
             progress.chunk = nil
             let offset = progress.offset
-            if progress.awaitsTrailers, let bodyEnd = response.bodyEnd, offset + Int64(chunk.count) >= bodyEnd,
+            if progress.trailers != .none, let bodyEnd = response.bodyEnd, offset + Int64(chunk.count) >= bodyEnd,
                 !progress.hasEnded
             {
-                progress.chunk = try await body.next()
-                progress.hasEnded = progress.chunk == nil
+                try await progress.receiveEnd(of: body)
             }
             self.lease.received(chunk.count)
             if progress.check != nil { chunk.withBytes { progress.check?.update($0) } }

@@ -216,6 +216,11 @@ package enum RangeResponse: Hashable, Sendable {
         return 0
     }
 
+    /// The bytes of the resource that the body has, if the head says so; nil for none.
+    package var bodyRange: Range<Int64>? {
+        self.bodyEnd.flatMap { $0 > self.bodyStart ? self.bodyStart..<$0 : nil }
+    }
+
     private static func whole(
         _ request: RangeRequest, _ head: ResponseHead, _ locator: ResourceLocator?
     ) -> RangeResponse {

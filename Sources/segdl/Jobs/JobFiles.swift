@@ -114,28 +114,40 @@ final class JobFiles: FileSource {
         do throws(DownloadError) {
             switch outcome {
             case .completed(let result):
+                if let error = self.conflict(of: entry, result) { return try self.fail(entry, error) }
                 if entry.keepsUnproven, result.wasAlreadyComplete, result.verifiedBy == .none {
                     self.run.noteUnproven()
                 } else if let file = entry.file {
-                    if file.path != nil {
-                        try self.state.withLock { (state) throws(DownloadError) in
-                            try state.paths.record(result.path, of: entry.fingerprint)
-                        }
-                    }
                     try self.run.finish(entry.fingerprint, file, result)
                 }
                 self.run.update { status in
                     status.completed += 1
                     status.bytesFetched += result.bytesFetched
                 }
-            case .failed(let error):
-                try self.run.fail("# \(error.code.rawValue): \(error.message)\n\(entry.candidate.text)")
-                self.run.update { $0.failed += 1 }
+            case .failed(let error): try self.fail(entry, error)
             case .paused: break
             }
         } catch {
             // The entry is fetched again by the next run.
             self.state.withLock { $0.failure = $0.failure ?? error }
+        }
+    }
+
+    private func fail(_ entry: Entry, _ error: DownloadError) throws(DownloadError) {
+        try self.run.fail("# \(error.code.rawValue): \(error.message)\n\(entry.candidate.text)")
+        self.run.update { $0.failed += 1 }
+    }
+
+    /// Why the file of an entry is not its own: its response has given it the name of another entry's file.
+    private func conflict(of entry: Entry, _ result: DownloadResult) -> DownloadError? {
+        guard entry.file?.path != nil else { return nil }
+        do throws(DownloadError) {
+            try self.state.withLock { (state) throws(DownloadError) in
+                try state.paths.record(result.path, of: entry.fingerprint)
+            }
+            return nil
+        } catch {
+            return error
         }
     }
 }

@@ -31,8 +31,9 @@ struct JobRun {
             let files = JobFiles(entries, of: run) { candidate throws(DownloadError) in
                 try command.request(candidate, fetch)
             }
-            let code = await run.reporting(clock) { await transfer.run(files) }
-            let hasFailed = code != .ok || run.status.failed > 0 || files.failure != nil
+            var code = await run.reporting(clock) { await transfer.run(files) }
+            if code == .ok, run.status.failed > 0 { code = .partial }
+            let hasFailed = code != .ok || files.failure != nil
             try await run.end(
                 code.isSignal ? .stopped : hasFailed ? .failed : .finished,
                 isComplete: files.isExhausted && !code.isSignal, now: Double(clock.secondsSinceEpoch))

@@ -174,6 +174,26 @@ struct JobTests {
         }
     }
 
+    @Test("An entry whose response names the file of another entry has failed, and the others are fetched")
+    func namesOfResponses() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let name = "?disposition=attachment;%20filename=%22same.bin%22"
+                let list = ["/1K/a\(name)", "/2K/b\(name)", "/1K/c.bin", "/1K/d.bin"].map { origin.url($0) + "\n" }
+                try Data(list.joined().utf8).write(to: URL(fileURLWithPath: command.path("list")))
+                let arguments = ["--job", "j", "-i", "list", "-d", "out", "-j", "1", "--if-exists", "overwrite"]
+                for _ in 0..<2 {
+                    let outcome = try await command.run(arguments)
+                    #expect(outcome.status == 16 && outcome.errors.contains("1 failed"), "\(outcome)")
+                    #expect(Self.names(command, "out").isSuperset(of: ["same.bin", "c.bin", "d.bin"]))
+                    let failed = try await command.run("status", "--job=j", "--failed")
+                    #expect(failed.output.contains("an earlier entry has the same destination"), "\(failed)")
+                }
+                #expect(try await command.run("status", "--job", "j").status == 16)
+            }
+        }
+    }
+
     @Test("A file that --if-exists skip keeps is no finished one, so the next run looks at it again")
     func keptUnproven() async throws {
         try await Self.withList(2) { command, _ in

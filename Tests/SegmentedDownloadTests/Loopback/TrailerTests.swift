@@ -53,16 +53,34 @@ import Testing
         }
     }
 
-    @Test("The digest behind a range that was read to its end is verified against the range", arguments: [true, false])
-    func range(isRight: Bool) async throws {
+    @Test(
+        "The digest behind a range that was read to its end counts, whether or not the head names its field",
+        arguments: ["Repr-Digest", "Content-Digest"], [true, false])
+    func range(name: String, isNamed: Bool) async throws {
         try await Harness.run { harness in
-            let result = await harness.fetch(
-                Self.resource(
-                    [Self.field("Content-Digest", of: isRight ? Self.content : "other")],
-                    status: "206 Partial Content",
-                    head: ["Content-Range: bytes 0-9/10", "ETag: \"1\"", "Trailer: Content-Digest"]))
-            #expect(result.code == (isRight ? nil : .integrity), "\(result)")
-            #expect(harness.exists(harness.path) == isRight)
+            for isRight in [false, true] {
+                let head = ["Content-Range: bytes 0-9/10", "ETag: \"1\""] + (isNamed ? ["Trailer: \(name)"] : [])
+                let resource = Self.resource(
+                    [Self.field(name, of: isRight ? Self.content : "other")], status: "206 Partial Content", head: head)
+                let result = await harness.fetch(resource) { $0.continuation = .no }
+                #expect(result.code == (isRight ? nil : .integrity), "\(result)")
+                #expect(harness.exists(harness.path) == isRight)
+            }
+        }
+    }
+
+    @Test(
+        "A range is complete without the end of its coding, unless trailers were announced", arguments: [true, false])
+    func endIsMissing(isNamed: Bool) async throws {
+        try await Harness.run { harness in
+            let head = ["Content-Range: bytes 0-9/10", "ETag: \"1\""] + (isNamed ? ["Trailer: Repr-Digest"] : [])
+            let raw =
+                (["HTTP/1.1 206 Partial Content", "Transfer-Encoding: chunked"] + head).joined(separator: "\r\n")
+                + "\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n"
+            let text = raw.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+            let result = await harness.fetch("/1K/file.bin?raw=\(text)") { $0.options.retries = 0 }
+            #expect((result.code == nil) == !isNamed, "\(result)")
+            #expect(harness.exists(harness.path) == !isNamed)
         }
     }
 
