@@ -49,14 +49,18 @@ struct PlaceComparison: Sendable {
             do {
                 return try await self.agrees(place)
             } catch let failure as Failure {
-                failures += 1
                 // The nodes of a server farm may send different validators.
-                let mayPass =
-                    policy.allows(failure, failures: failures)
-                    || failure.code == .changed && failures <= Self.attemptsForNode
-                guard mayPass else { throw failure }
-                let delay = policy.delay(
-                    afterFailures: failures, retryAfter: failure.retryAfter, using: &generator)
+                let delay: Duration
+                let request = FailedRequest(.bytes, failure, failures: failures)
+                failures += 1
+                if failure.code == .changed, failures <= Self.attemptsForNode {
+                    delay = policy.delayBase
+                } else {
+                    guard case .again(let after, _) = policy.decision(on: request, using: &generator) else {
+                        throw failure
+                    }
+                    delay = after
+                }
                 try await self.client.clock.sleep(until: self.client.clock.now + delay)
             }
         }

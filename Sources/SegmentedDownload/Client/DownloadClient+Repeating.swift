@@ -19,8 +19,8 @@ extension DownloadClient {
         let policy = settings.retry
         var generator = SplitMix64(seed: self.seed)
         let beganAt = self.clock.now
-        var failures = 0
-        var hasContact = false
+        var failed = FailedRequest(.first, Failure(.internal, ""), failures: 0)
+        failed.hadContact = false
         while true {
             let error: DownloadError
             do throws(DownloadError) {
@@ -28,14 +28,12 @@ extension DownloadClient {
             } catch let failure {
                 error = failure
             }
-            failures += 1
-            hasContact = hasContact || error.status != nil
-            let waited = self.clock.now - beganAt
-            guard policy.allows(error.failure, failures: failures, hadContact: hasContact, waited: waited) else {
-                throw error
-            }
-            let delay = policy.delay(afterFailures: failures, retryAfter: error.retryAfter, using: &generator)
-            note(error, failures, delay)
+            failed.failure = error.failure
+            failed.hadContact = failed.hadContact || error.status != nil
+            failed.waited = self.clock.now - beganAt
+            guard case .again(let delay, _) = policy.decision(on: failed, using: &generator) else { throw error }
+            failed.failures += 1
+            note(error, failed.failures, delay)
             do {
                 try await self.clock.sleep(until: self.clock.now + delay)
             } catch {

@@ -36,13 +36,10 @@ struct Confirmation: Hashable, Sendable {
         self.disagreements[source, default: Disagreement()].note(difference)
     }
 
-    /// Counts an attempt without an answer. Returns whether it is the last one.
-    mutating func fail(_ source: SourceID, attemptsMax: Int) -> Bool {
-        self.failures[source, default: 0] += 1
-        guard self.failures[source, default: 0] >= attemptsMax else { return false }
-        self.unconfirmed.insert(source)
-        return true
-    }
+    /// The number of requests without an answer.
+    func failures(of source: SourceID) -> Int { self.failures[source] ?? 0 }
+
+    mutating func countFailure(of source: SourceID) { self.failures[source, default: 0] += 1 }
 
     /// Leaves a source unconfirmed.
     mutating func giveUp(_ source: SourceID) { self.unconfirmed.insert(source) }

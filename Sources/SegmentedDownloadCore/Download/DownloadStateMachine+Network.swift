@@ -212,11 +212,10 @@ extension DownloadStateMachine {
         guard self.sources.hasMirrors, probing.canMove, failure.mayDifferAtOtherSource else {
             return self.rest(.failed(probing.mismatch ?? failure))
         }
-        var policy = self.settings.retry
-        policy.retriesMax = min(policy.retriesMax, policy.firstContactRetriesMax)
-        let failures = self.sources[source].failures + 1
-        let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
-        self.sources.fail(source, failure, policy: policy, now: now, delay: delay)
+        var request = probing.failedRequest(failure, now: now)
+        (request.hasAlternative, request.failuresOfSource) = (true, self.sources[source].failures)
+        let decision = self.settings.retry.decision(on: request, using: &self.generator)
+        let failures = self.sources.fail(source, decision, now: now)
         guard let next = self.sources.leastFailed else {
             let others = self.settings.hosts.count - 1
             return self.rest(
@@ -229,9 +228,7 @@ extension DownloadStateMachine {
                             status: failure.status, errno: failure.errno)))
         }
         let retryAt = max(self.sources[next].retryAt, .zero)
-        var other = Probing(probing.purpose, source: next, retryAt: retryAt)
-        (other.setsAside, other.mismatch) = (probing.setsAside, probing.mismatch)
-        self.state = .probing(other)
+        self.state = .probing(probing.moved(to: next, retryAt: retryAt))
         return [.report(.retrying(failure, attempt: failures, delay: max(retryAt - now, .zero)))]
     }
 

@@ -130,13 +130,13 @@ extension Fetching {
     /// Handles an origin that does not say which version it has now. The file is complete, but what is known of its
     /// version is less.
     private mutating func unanswered(_ failure: Failure, by source: SourceID, now: Duration) -> [DownloadAction] {
-        let delay = max(failure.retryAfter ?? .zero, self.settings.retry.delayBase)
-        let isRepeated =
-            failure.isTransient && delay <= Confirmation.patience && self.settings.retry.retriesMax > 0
-        guard self.confirmation.fail(source, attemptsMax: isRepeated ? Confirmation.attemptsMax : 1) else {
+        let failures = self.confirmation.failures(of: source)
+        if case .again(let delay, _) = self.decide(.confirmation, failure, failures: failures, at: source, now: now) {
+            self.confirmation.countFailure(of: source)
             self.sources[source].retryAt = now + delay
             return []
         }
+        self.confirmation.giveUp(source)
         // It has stated another version before, so the bytes may be of both.
         if let difference = self.confirmation.disagreement(of: source).latest {
             return self.changed(difference, at: source)

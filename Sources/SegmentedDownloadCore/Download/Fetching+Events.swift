@@ -110,7 +110,7 @@ extension Fetching {
                 failure = Failure(.protocol, failure.message, isTransient: true)
             }
         }
-        return self.count(failure, of: self.leases[index], except: index, now: now) + self.end(index)
+        return self.count(failure, of: self.leases[index], now: now) + self.end(index)
     }
 
     mutating func end(_ index: Int) -> [DownloadAction] {
@@ -196,7 +196,7 @@ extension Fetching {
                 let failure = Failure(
                     .network, "\(self.sources[lease.order.source].host): the body ended without a byte",
                     isTransient: true)
-                actions += self.count(failure, of: lease, except: nil, now: now)
+                actions += self.count(failure, of: lease, now: now)
                 self.concludeShort(lease)
             }
         case .failed(let failure) where failure.code == .changed:
@@ -210,7 +210,7 @@ extension Fetching {
                     .report(
                         .segmentRetry(segmentID, segment.position..<segment.upperBound, lease.order.source)))
             } else {
-                actions += self.count(failure, of: lease, except: nil, now: now)
+                actions += self.count(failure, of: lease, now: now)
             }
         case .stopped:
             break
@@ -292,7 +292,7 @@ extension Fetching {
             let failure = Failure(
                 .network, "\(self.sources[lease.order.source].host): \(what) within \(waited.inSeconds) s",
                 isTransient: true)
-            return self.count(failure, of: lease, except: nil, now: now)
+            return self.count(failure, of: lease, now: now)
         case .stalled, .tooSlow, .silent:
             return [
                 .report(.segmentRetry(segment.id, segment.position..<segment.upperBound, lease.order.source))
@@ -314,41 +314,27 @@ extension Fetching {
         self.plan.postpone(lease.order.segment, until: now + self.settings.retry.delayBase)
     }
 
-    /// Counts a failure against the segment, or against the source if there are others. Postpones the segment or fails
-    /// the download.
-    mutating func count(_ failure: Failure, of lease: Lease, except index: Int?, now: Duration) -> [DownloadAction] {
-        let segment = lease.order.segment
-        let others = self.leases.indices.contains { $0 != index && self.leases[$0].phase == .receiving }
-        let policy = self.settings.retry
-        if let asked = failure.retryAfter, asked > policy.retryAfterMax {
+    /// Handles a failed request for bytes: postpones the segment, or leaves the source, or fails the download.
+    mutating func count(_ failure: Failure, of lease: Lease, now: Duration) -> [DownloadAction] {
+        let (segment, source) = (lease.order.segment, lease.order.source)
+        var failures = self.plan[segment]?.failures ?? 0
+        switch self.decide(.bytes, failure, failures: failures, at: source, of: lease.id, now: now) {
+        case .again(let delay, let isCounted):
+            if isCounted { failures = self.plan.countFailure(segment) }
+            self.plan.postpone(segment, until: now + delay)
+            return [.report(.retrying(failure, attempt: failures, delay: delay))]
+        case .fewerConnections(let delay):
+            if !self.sources.hasMirrors {
+                let open = self.leases.count { $0.id != lease.id && $0.phase != .ending }
+                self.controller.refused(open: open, now: now)
+            }
+            self.plan.postpone(segment, until: now)
+            return [.report(.retrying(failure, attempt: failures, delay: delay))]
+        case .elsewhere(let delay): return self.failOver(failure, from: source, after: delay, now: now)
+        case .leaveSource: return self.loseSource(source, failure)
+        case .giveUp:
             self.outcome = .failed(failure)
             return []
         }
-        // While other connections are served, a refusal concerns their number, and the budget decides when one more is
-        // tried. An accepted connection that receives nothing is not being served; otherwise no failure would ever be
-        // counted.
-        let isRefused = failure.isRefusal
-        let isServed = others && now - self.servedAt < Self.serviceInterval
-        let isCrowded = failure.isTransient && (others && isRefused || isServed && failure.code == .network)
-        if !isCrowded, self.sources.hasAlternative(to: lease.order.source) {
-            return self.failOver(failure, from: lease.order.source, now: now)
-        }
-        if isCrowded, isRefused, !self.sources.hasMirrors {
-            let open = self.leases.count { $0.id != lease.id && $0.phase != .ending }
-            self.controller.refused(open: open, now: now)
-        }
-        let failures = isCrowded ? self.plan[segment]?.failures ?? 0 : self.plan.countFailure(segment)
-        guard isCrowded || policy.allows(failure, failures: failures, waited: self.waited(now: now)) else {
-            self.outcome = .failed(failure)
-            return []
-        }
-        let isPaced = isRefused && self.settings.isPaced
-        let delay =
-            isPaced
-            ? policy.delayFixed ?? .zero
-            : policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
-        // While others are served, the group decides when one more is tried.
-        self.plan.postpone(segment, until: isRefused && isCrowded ? now : now + delay)
-        return [.report(.retrying(failure, attempt: failures, delay: delay))]
     }
 }

@@ -374,21 +374,29 @@ struct Probing: Hashable, Sendable {
         _ failure: Failure, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
     ) -> Verdict {
         if failure.code == .changed { return .changed(failure.message) }
-        self.failures += 1
-        let policy = settings.retry
         // Other sources are asked before this one is asked again.
-        guard settings.hosts.count == 1 || !self.canMove,
-            policy.allows(
-                failure, failures: self.failures, hadContact: self.hasContact, waited: now - (self.beganAt ?? now))
-        else {
-            return .failed(failure)
+        guard settings.hosts.count == 1 || !self.canMove else { return .failed(failure) }
+        let request = self.failedRequest(failure, isPaced: settings.isPaced, now: now)
+        switch settings.retry.decision(on: request, using: &generator) {
+        case .again(let delay, _):
+            self.failures += 1
+            self.retryAt = now + delay
+            return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
+        case .fewerConnections, .elsewhere, .leaveSource, .giveUp: return .failed(failure)
         }
-        let isPaced = settings.isPaced && failure.isRefusal
-        let delay =
-            isPaced
-            ? policy.delayFixed ?? .zero
-            : policy.delay(afterFailures: self.failures, retryAfter: failure.retryAfter, using: &generator)
-        self.retryAt = now + delay
-        return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
+    }
+
+    func failedRequest(_ failure: Failure, isPaced: Bool = false, now: Duration) -> FailedRequest {
+        var request = FailedRequest(.first, failure, failures: self.failures)
+        (request.hadContact, request.isPaced) = (self.hasContact, isPaced)
+        request.waited = now - (self.beganAt ?? now)
+        return request
+    }
+
+    /// The probe of another source, after the present one has failed.
+    func moved(to source: SourceID, retryAt: Duration) -> Probing {
+        var other = Probing(self.purpose, source: source, retryAt: retryAt)
+        (other.setsAside, other.mismatch, other.beganAt) = (self.setsAside, self.mismatch, self.beganAt)
+        return other
     }
 }

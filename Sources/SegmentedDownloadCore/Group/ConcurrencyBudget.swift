@@ -208,9 +208,10 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         let servesOthers = host.accepted > 0
         host.hasAnswered = host.hasAnswered || isResponse
         let asked = retryAfter ?? .zero
-        guard asked <= Self.retryAfterMax else {
+        // The download that was refused fails.
+        guard asked <= Self.retryAfterMax || servesOthers else {
             self.hosts[name] = host
-            return servesOthers
+            return false
         }
         // Several refusals at the same time count as one; a refused trial counts as another.
         host.refusals = host.isTrying ? host.refusals + 1 : max(host.refusals, 1)

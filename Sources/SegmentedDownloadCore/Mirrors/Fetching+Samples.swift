@@ -4,9 +4,6 @@ extension Fetching {
     /// 3: one near a beginning, one near an end, one between them.
     static let samplesMin = 3
 
-    /// 60 s: how long the reference may refuse audits before a refusal counts as a failure.
-    static let auditPatience: Duration = .seconds(60)
-
     /// How long one connection is kept free for samples. After that, a mirror that does not answer must not slow the
     /// download.
     static let samplingPatience: Duration = .seconds(3)
@@ -153,28 +150,17 @@ extension Fetching {
 
     private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
-        // Many audits in a short time may exceed the server's limit although every one of them is right.
-        if self.audits.contains(lease.id), failure.status.map({ TransientStatus.refusals.contains($0) }) == true,
-            now - self.servedAt < Self.auditPatience,
-            (failure.retryAfter ?? .zero) <= self.settings.retry.retryAfterMax
-        {
-            self.sources[source].retryAt = now + max(failure.retryAfter ?? .zero, self.settings.retry.delayBase)
+        let purpose: FailedRequest.Purpose = self.audits.contains(lease.id) ? .audit : .sample
+        switch self.decide(purpose, failure, at: source, of: lease.id, now: now) {
+        case .again(let delay, _):
+            self.sources[source].retryAt = now + delay
+            return []
+        case .elsewhere(let delay): return self.failOver(failure, from: source, after: delay, now: now)
+        case .leaveSource: return self.loseSource(source, failure)
+        case .fewerConnections, .giveUp:
+            self.outcome = .failed(failure)
             return []
         }
-        if !self.sources.hasAlternative(to: source) {
-            if let asked = failure.retryAfter, asked > self.settings.retry.retryAfterMax {
-                self.outcome = .failed(failure)
-                return []
-            }
-            // While other connections are served, the failure concerns their number.
-            let others = self.leases.contains { $0.id != lease.id && $0.phase == .receiving }
-            if failure.isTransient, others, now - self.servedAt < Self.serviceInterval {
-                self.sources[source].retryAt = now + self.settings.retry.delayBase
-                return []
-            }
-        }
-        // A sample has no segment against which the failure could be counted.
-        return self.failOver(failure, from: source, now: now)
     }
 
     mutating func sampleEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {

@@ -56,16 +56,29 @@ extension Fetching {
     /// How long ago a byte last arrived.
     func waited(now: Duration) -> Duration { now - self.servedAt }
 
-    /// Counts a failure against a source while there are others.
-    mutating func failOver(_ failure: Failure, from source: SourceID, now: Duration) -> [DownloadAction] {
-        let failures = self.sources[source].failures + 1
-        let policy = self.settings.retry
-        let delay = policy.delay(afterFailures: failures, retryAfter: failure.retryAfter, using: &self.generator)
-        let waited = self.waited(now: now)
-        guard policy.allows(failure, failures: failures, waited: waited) else {
-            return self.loseSource(source, failure)
+    /// Decides what follows a failure, and counts it against its segment or its source.
+    ///
+    /// - Parameter failures: The number of failures before this one, of the segment or the confirmation.
+    mutating func decide(
+        _ purpose: FailedRequest.Purpose, _ failure: Failure, failures: Int = 0, at source: SourceID,
+        of lease: LeaseID? = nil, now: Duration
+    ) -> RetryDecision {
+        var request = FailedRequest(purpose, failure, failures: failures)
+        request.failuresOfSource = self.sources[source].failures
+        request.waited = self.waited(now: now)
+        request.hasAlternative = self.sources.hasAlternative(to: source)
+        request.isPaced = self.settings.isPaced
+        if self.leases.contains(where: { $0.id != lease && $0.phase == .receiving }) {
+            request.others = request.waited < Self.serviceInterval ? .served : .silent
         }
-        self.sources.fail(source, failure, policy: policy, now: now, delay: delay, waited: waited)
+        return self.settings.retry.decision(on: request, using: &self.generator)
+    }
+
+    /// Counts a failure against a source.
+    mutating func failOver(
+        _ failure: Failure, from source: SourceID, after delay: Duration, now: Duration
+    ) -> [DownloadAction] {
+        let failures = self.sources.fail(source, .elsewhere(after: delay), now: now)
         return [.report(.retrying(failure, attempt: failures, delay: delay))]
     }
 

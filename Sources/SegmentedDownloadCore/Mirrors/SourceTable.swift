@@ -204,14 +204,16 @@ struct SourceTable: Hashable, Sendable {
         }
     }
 
-    /// Counts a failure. A permanent one, or one too many in a row, ends the use of the source.
-    mutating func fail(
-        _ id: SourceID, _ failure: Failure, policy: RetryPolicy, now: Duration, delay: Duration,
-        waited: Duration = .zero
-    ) {
+    /// Counts a failure, after which the source may be asked again, or not any more.
+    ///
+    /// - Returns: The number of its consecutive failures.
+    mutating func fail(_ id: SourceID, _ decision: RetryDecision, now: Duration) -> Int {
         self[id].failures += 1
-        self[id].retryAt = now + delay
-        if !policy.allows(failure, failures: self[id].failures, waited: waited) { self[id].trust = .failed }
+        switch decision {
+        case .again(let delay, _), .elsewhere(let delay): self[id].retryAt = now + delay
+        case .fewerConnections, .leaveSource, .giveUp: self[id].trust = .failed
+        }
+        return self[id].failures
     }
 
     /// Records the bytes that a lease delivered.

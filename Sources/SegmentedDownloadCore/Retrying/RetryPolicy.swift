@@ -1,4 +1,4 @@
-/// How many times a failed segment is retried, and how long segdl waits before each retry.
+/// How many times a failed request is made again, and how long segdl waits before that. ``RetryDecision`` applies it.
 package struct RetryPolicy: Hashable, Sendable {
     /// The number of consecutive failures without progress that are retried; the next one fails the download. Progress
     /// resets the count.
@@ -30,24 +30,6 @@ package struct RetryPolicy: Hashable, Sendable {
     package var retryAfterMax: Duration = .seconds(600)
 
     package init() {}
-
-    /// Whether a failure that counts is retried. ``Fetching`` does not count refusals while other connections are served.
-    ///
-    /// - Parameters:
-    ///   - failures: The number of consecutive failures, including this one.
-    ///   - hadContact: Whether the origin has answered in this run.
-    ///   - waited: The time since the last progress.
-    package func allows(
-        _ failure: Failure, failures: Int, hadContact: Bool = true, waited: Duration = .zero
-    ) -> Bool {
-        guard failure.isTransient, (failure.retryAfter ?? .zero) <= self.retryAfterMax else { return false }
-        if let timeMax, waited >= timeMax { return false }
-        if let timeMin, hadContact, waited < timeMin, failure.status != 421 { return true }
-        let retriesMax =
-            hadContact ? self.retriesMax : min(self.retriesMax, self.firstContactRetriesMax)
-        // 421: another connection may reach another server. One retry is enough (RFC 9110 §15.5.20).
-        return failures <= (failure.status == 421 ? min(retriesMax, 1) : retriesMax)
-    }
 
     /// The delay after `failures` consecutive failures: full jitter over an exponentially growing bound.
     ///

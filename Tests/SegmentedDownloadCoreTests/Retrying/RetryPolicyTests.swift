@@ -47,24 +47,4 @@ struct RetryPolicyTests {
         #expect(settings.retry.retriesMax == 77 && settings.retry.firstContactRetriesMax == 77)
         #expect(settings.retry.delayFixed == .seconds(3) && settings.retry.timeMax == .seconds(4))
     }
-
-    @Test("Only transient failures are retried, a limited number of times and for a limited time")
-    func limits() {
-        var policy = Self.policy
-        policy.timeMax = .seconds(5)
-        let (retries, first) = (policy.retriesMax, policy.firstContactRetriesMax)
-        let failure = Failure(.network, "reset", isTransient: true)
-        #expect(policy.allows(failure, failures: retries) && !policy.allows(failure, failures: retries + 1))
-        #expect(policy.allows(failure, failures: first, hadContact: false))
-        #expect(!policy.allows(failure, failures: first + 1, hadContact: false))
-        #expect(policy.allows(failure, failures: 1, waited: .seconds(4)))
-        #expect(!policy.allows(failure, failures: 1, waited: .seconds(5)))
-        #expect(!policy.allows(Failure(.network, "refused"), failures: 1))
-        let misdirected = Failure(.server, "misdirected", isTransient: true, status: 421)
-        #expect(policy.allows(misdirected, failures: 1) && !policy.allows(misdirected, failures: 2))
-        for (wait, isAllowed) in [(policy.retryAfterMax, true), (policy.retryAfterMax + .seconds(1), false)] {
-            let busy = Failure(.server, "busy", isTransient: true, retryAfter: wait)
-            #expect(policy.allows(busy, failures: 1) == isAllowed)
-        }
-    }
 }

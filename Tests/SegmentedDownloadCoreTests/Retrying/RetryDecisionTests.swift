@@ -1,0 +1,131 @@
+import SegmentedDownloadCore
+import Testing
+
+@Suite("Retry decision")
+struct RetryDecisionTests {
+    private static let policy = RetryPolicy()
+    private static let reset = Failure(.network, "reset", isTransient: true)
+    private static let refused = Failure(.server, "busy", isTransient: true, status: 503)
+    private static let long = Failure(
+        .server, "busy", isTransient: true, status: 503, retryAfter: Self.policy.retryAfterMax + .seconds(1))
+    private static let lasting = Failure(.server, "not found", status: 404)
+
+    /// A decision without its delay.
+    private enum Kind: Hashable { case counted, uncounted, fewerConnections, elsewhere, leaveSource, giveUp }
+
+    private static func kind(_ request: FailedRequest, _ policy: RetryPolicy = Self.policy) -> Kind {
+        var generator = SplitMix64(seed: 1)
+        return switch policy.decision(on: request, using: &generator) {
+        case .again(_, let isCounted): isCounted ? .counted : .uncounted
+        case .fewerConnections: .fewerConnections
+        case .elsewhere: .elsewhere
+        case .leaveSource: .leaveSource
+        case .giveUp: .giveUp
+        }
+    }
+
+    private static func kind(
+        _ purpose: FailedRequest.Purpose, _ failure: Failure, failures: Int = 0,
+        _ change: (inout FailedRequest) -> Void = { _ in }
+    ) -> Kind {
+        var request = FailedRequest(purpose, failure, failures: failures)
+        change(&request)
+        return Self.kind(request)
+    }
+
+    @Test("Only transient failures are retried, a limited number of times and for a limited time")
+    func limits() {
+        let (retries, first) = (Self.policy.retriesMax, Self.policy.firstContactRetriesMax)
+        #expect(Self.kind(.bytes, Self.reset, failures: retries - 1) == .counted)
+        #expect(Self.kind(.bytes, Self.reset, failures: retries) == .giveUp)
+        #expect(Self.kind(.first, Self.reset, failures: first) == .counted)
+        #expect(Self.kind(.first, Self.reset, failures: first - 1) { $0.hadContact = false } == .counted)
+        #expect(Self.kind(.first, Self.reset, failures: first) { $0.hadContact = false } == .giveUp)
+        #expect(Self.kind(.bytes, Self.lasting) == .giveUp)
+        let misdirected = Failure(.server, "misdirected", isTransient: true, status: 421)
+        #expect(Self.kind(.bytes, misdirected) == .counted)
+        #expect(Self.kind(.bytes, misdirected, failures: 1) == .giveUp)
+        var policy = Self.policy
+        policy.timeMax = .seconds(5)
+        var request = FailedRequest(.bytes, Self.reset, failures: 0)
+        request.waited = .seconds(4)
+        #expect(Self.kind(request, policy) == .counted)
+        request.waited = .seconds(5)
+        #expect(Self.kind(request, policy) == .giveUp)
+    }
+
+    @Test("A job asks until its time has passed, if the origin has ever answered")
+    func patience() {
+        var policy = Self.policy
+        policy.timeMin = RetryPolicy.timeMinOfJob
+        var request = FailedRequest(.first, Self.reset, failures: 1000)
+        #expect(Self.kind(request, policy) == .counted)
+        request.waited = RetryPolicy.timeMinOfJob
+        #expect(Self.kind(request, policy) == .giveUp)
+        request.waited = .zero
+        request.hadContact = false
+        #expect(Self.kind(request, policy) == .giveUp)
+    }
+
+    @Test("While others are open, a refusal of one more connection means fewer of them, whatever it asks for")
+    func crowded() {
+        for failure in [Self.refused, Self.long] {
+            for others in [FailedRequest.Others.silent, .served] {
+                #expect(Self.kind(.bytes, failure, failures: 1000) { $0.others = others } == .fewerConnections)
+            }
+        }
+        #expect(Self.kind(.bytes, Self.long) == .giveUp)
+        #expect(Self.kind(.bytes, Self.refused) == .counted)
+        #expect(Self.kind(.bytes, Self.reset, failures: 1000) { $0.others = .served } == .uncounted)
+        // Otherwise no failure would ever be counted.
+        #expect(Self.kind(.bytes, Self.reset) { $0.others = .silent } == .counted)
+        #expect(Self.kind(.bytes, Self.lasting) { $0.others = .served } == .giveUp)
+    }
+
+    @Test("With another source a failure is counted against the one that failed, and a lasting one ends its use")
+    func sources() {
+        for purpose in [FailedRequest.Purpose.first, .bytes, .sample, .audit] {
+            let decide = { (failure: Failure, failures: Int) in
+                Self.kind(purpose, failure, failures: 1000) {
+                    ($0.hasAlternative, $0.failuresOfSource) = (true, failures)
+                }
+            }
+            let retriesMax = purpose == .first ? Self.policy.firstContactRetriesMax : Self.policy.retriesMax
+            #expect(decide(Self.reset, retriesMax - 1) == .elsewhere, "\(purpose)")
+            #expect(decide(Self.reset, retriesMax) == .leaveSource, "\(purpose)")
+            #expect(decide(Self.lasting, 0) == .leaveSource && decide(Self.long, 0) == .leaveSource, "\(purpose)")
+        }
+    }
+
+    @Test("A comparison is repeated while the reference serves other requests")
+    func comparisons() {
+        #expect(Self.kind(.audit, Self.refused) == .uncounted)
+        #expect(Self.kind(.audit, Self.refused) { $0.waited = RetryPolicy.auditPatience } == .elsewhere)
+        #expect(Self.kind(.sample, Self.refused) == .elsewhere)
+        #expect(Self.kind(.sample, Self.reset) { $0.others = .served } == .uncounted)
+        #expect(Self.kind(.sample, Self.long) == .giveUp && Self.kind(.audit, Self.long) == .giveUp)
+        #expect(Self.kind(.sample, Self.lasting) == .leaveSource)
+    }
+
+    @Test("A complete file is asked about once more, if the answer may come soon")
+    func confirmations() {
+        #expect(Self.kind(.confirmation, Self.reset) == .counted)
+        #expect(Self.kind(.confirmation, Self.reset, failures: 1) == .giveUp)
+        #expect(Self.kind(.confirmation, Self.lasting) == .giveUp)
+        let slow = Failure(.server, "busy", isTransient: true, status: 503, retryAfter: .seconds(6))
+        #expect(Self.kind(.confirmation, slow) == .giveUp)
+        var policy = Self.policy
+        policy.retriesMax = 0
+        #expect(Self.kind(FailedRequest(.confirmation, Self.reset, failures: 0), policy) == .giveUp)
+    }
+
+    @Test("A paced host is asked again when the group says so, or after the user's own delay")
+    func paced() {
+        var request = FailedRequest(.bytes, Self.refused, failures: 9)
+        request.isPaced = true
+        var (policy, generator) = (Self.policy, SplitMix64(seed: 1))
+        #expect(policy.decision(on: request, using: &generator) == .again(after: .zero, isCounted: true))
+        policy.delayFixed = .seconds(7)
+        #expect(policy.decision(on: request, using: &generator) == .again(after: .seconds(7), isCounted: true))
+    }
+}
