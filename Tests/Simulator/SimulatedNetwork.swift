@@ -105,7 +105,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         }
         try await self.pass(self.latency)
         if self.chance(.refusal, perMille: 10) {
-            throw Failure(.network, "origin port 80: connection refused", isTransient: true)
+            throw DownloadError(.network, "origin port 80: connection refused", isTransient: true)
         }
         try await self.pass(self.latency)
         if self.chance(.blackHole, perMille: 5) { try await self.pass(.seconds(1_000_000)) }
@@ -440,9 +440,10 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         private func breakOff() async throws {
             switch self.what {
             case .stall: try await self.network.pass(.seconds(1_000_000))
-            case .reset: throw Failure(.network, "origin: the connection broke (connection reset)", isTransient: true)
+            case .reset:
+                throw DownloadError(.network, "origin: the connection broke (connection reset)", isTransient: true)
             case .truncation:
-                throw Failure(
+                throw DownloadError(
                     .network, "origin closed the connection before the response was complete", isTransient: true)
             }
         }

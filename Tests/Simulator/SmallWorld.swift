@@ -130,21 +130,21 @@ package struct SmallWorld: Hashable, Sendable {
             self.end(lease, connection.isRevoked ? .revoked : connection.isDismissed ? .stopped : .finished)
         case .reset(let lease):
             self.faultsLeft -= 1
-            self.end(lease, .failed(Failure(.network, "reset", isTransient: true)))
+            self.end(lease, .failed(DownloadError(.network, "reset", isTransient: true)))
         case .stall(let lease):
             self.faultsLeft -= 1
             self.update(lease) { $0.phase = .stalled }
         case .noSpace(let lease):
             self.faultsLeft -= 1
-            self.end(lease, .storageFailed(Failure(.space, "full")))
+            self.end(lease, .storageFailed(DownloadError(.space, "full")))
         case .disk(let fails):
             let event = self.steps.removeFirst()
             if fails {
                 self.faultsLeft -= 1
                 if case .checkpointed = event {
-                    self.take(.download(Self.id, .checkpointFailed(Failure(.file, "no sync"))))
+                    self.take(.download(Self.id, .checkpointFailed(DownloadError(.file, "no sync"))))
                 } else {
-                    self.take(.download(Self.id, .storageFailed(Failure(.file, "no step"))))
+                    self.take(.download(Self.id, .storageFailed(DownloadError(.file, "no step"))))
                 }
             } else {
                 self.take(.download(Self.id, event))

@@ -4,7 +4,7 @@ import SegmentedDownloadCore
 extension VerifiedFile {
     /// A file that was received, as a model of the disk answers that it is in place.
     static func simulated(length: Int64) -> VerifiedFile {
-        do throws(Failure) {
+        do throws(DownloadError) {
             return try .judged(
                 Content(length: length), for: .init(), by: .received(RemoteResource(completeLength: length), .validator)
             )

@@ -54,10 +54,10 @@ package struct Access: Sendable {
 
     /// Checks the scheme of a URL.
     ///
-    /// - Throws: ``Failure`` with code `policy` if the scheme is not allowed.
-    func check(_ url: SourceURL) throws(Failure) {
+    /// - Throws: ``DownloadError`` with code `policy` if the scheme is not allowed.
+    func check(_ url: SourceURL) throws(DownloadError) {
         guard !self.schemes.contains(url.origin.scheme) else { return }
-        throw Failure(
+        throw DownloadError(
             .policy, "\(url): \(url.origin.scheme) is not among the allowed schemes", remedy: .allowScheme)
     }
 }

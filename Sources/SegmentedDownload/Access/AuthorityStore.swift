@@ -64,7 +64,7 @@ struct AuthorityStore: Hashable {
     /// NIOSSL searches one directory when it needs a certificate. It would not search a second one, or one in addition
     /// to a file, so that those are read.
     ///
-    /// - Throws: ``Failure`` with code `usage` if a file has no PEM certificates.
+    /// - Throws: ``DownloadError`` with code `usage` if a file has no PEM certificates.
     func apply(to tls: inout TLSConfiguration) throws {
         guard !self.isDefault else { return }
         var others = Array(self.directories.dropFirst()).flatMap { Self.hashedFiles(in: $0) }

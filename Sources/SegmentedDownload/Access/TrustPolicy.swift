@@ -36,7 +36,7 @@ public struct TrustPolicy: Hashable, Sendable {
 
     /// The TLS configuration for this policy.
     ///
-    /// - Throws: ``Failure`` or ``DownloadError`` with code `usage` if a file is unusable.
+    /// - Throws: ``DownloadError`` or ``DownloadError`` with code `usage` if a file is unusable.
     func tlsConfiguration() throws -> TLSConfiguration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.minimumTLSVersion = .tlsv12
@@ -52,7 +52,7 @@ public struct TrustPolicy: Hashable, Sendable {
         if let directory = try self.authorityDirectory?.text {
             var isDirectory = false
             guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory else {
-                throw Failure(.usage, "\(directory.printable) is not a directory of certificates")
+                throw DownloadError(.usage, "\(directory.printable) is not a directory of certificates")
             }
             // Only here NIOSSL accepts a directory.
             tls.trustRoots = .file(directory)
@@ -64,12 +64,12 @@ public struct TrustPolicy: Hashable, Sendable {
             do {
                 tls.privateKey = .privateKey(try NIOSSLPrivateKey(file: keyFile, format: .pem))
             } catch {
-                throw Failure(
+                throw DownloadError(
                     .usage, "\(keyFile.printable) contains no PEM private key, or one that needs a passphrase",
                     hint: "Remove the passphrase with openssl pkey -in KEY -out PLAIN")
             }
         } else if self.keyFile != nil {
-            throw Failure(.usage, "a private key was given without its certificate")
+            throw DownloadError(.usage, "a private key was given without its certificate")
         }
         return tls
     }
@@ -78,7 +78,7 @@ public struct TrustPolicy: Hashable, Sendable {
         do {
             return try NIOSSLCertificate.fromPEMFile(file)
         } catch {
-            throw Failure(.usage, "\(file.printable) contains no PEM certificates")
+            throw DownloadError(.usage, "\(file.printable) contains no PEM certificates")
         }
     }
 }

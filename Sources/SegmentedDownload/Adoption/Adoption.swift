@@ -110,7 +110,7 @@ public struct Adoption: Sendable {
         let storage = self.part.storage
         guard try storage.status(of: paths.part) == nil else { throw Self.isInterrupted(paths) }
         guard try storage.isManifest(paths.manifest) != false else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
                 remedy: .moveAwayOrChooseName)
         }
@@ -124,7 +124,7 @@ public struct Adoption: Sendable {
             return
         }
         guard found.kind == .file, found.length == 0, found.ownership.owner == storage.user else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "\(paths.destination.printable) exists already", remedy: .moveAwayOrChooseName)
         }
     }
@@ -138,7 +138,7 @@ public struct Adoption: Sendable {
         try self.checkDestination(paths)
         let directory = try storage.target(of: paths.directory)
         guard directory?.device == self.part.status.device else {
-            throw Failure(
+            throw DownloadError(
                 .file, "\(self.part.path.printable) is in another file system than \(paths.destination.printable)",
                 hint: "Move it to the directory of the destination first")
         }
@@ -158,8 +158,8 @@ public struct Adoption: Sendable {
         if try storage.status(of: paths.destination)?.length == 0 { try storage.remove(paths.destination) }
     }
 
-    private static func isInterrupted(_ paths: DestinationPaths) -> Failure {
-        Failure(
+    private static func isInterrupted(_ paths: DestinationPaths) -> DownloadError {
+        DownloadError(
             .exists, "there is an interrupted download of \(paths.destination.printable) already",
             remedy: .resumeInterrupted)
     }

@@ -26,19 +26,21 @@ extension DownloadClient {
         do {
             let remote = try await self.probe(request)
             guard let resource = remote.resource, let length = remote.length else {
-                throw Failure(
+                throw DownloadError(
                     .protocol, "\(remote.source) does not state its length, so that nothing can be resumed",
                     hint: Self.anew)
             }
-            guard length > 0 else { throw Failure(.exists, "\(remote.source) is empty: there is nothing to complete") }
+            guard length > 0 else {
+                throw DownloadError(.exists, "\(remote.source) is empty: there is nothing to complete")
+            }
             guard resource.contentEncoding == nil else {
-                throw Failure(
+                throw DownloadError(
                     .protocol,
                     "\(remote.source) is sent with a content coding, so that its bytes differ from the file's",
                     hint: Self.anew)
             }
             guard remote.supportsRanges else {
-                throw Failure(
+                throw DownloadError(
                     .protocol, "\(request.source.host) does not support ranges, so that nothing can be compared",
                     hint: Self.anew)
             }
@@ -93,17 +95,17 @@ extension DownloadClient {
 
     private static func foreign(
         _ part: ForeignPart, _ places: [AdoptionVerdict.Place], of request: DownloadRequest
-    ) -> Failure {
+    ) -> DownloadError {
         let differing = places.filter { !$0.agrees }
         let first = differing.first.map { ", the first at byte \($0.range.lowerBound)" } ?? ""
-        return Failure(
+        return DownloadError(
             .exists,
             "\(part.path.printable) is not a part of \(request.source): \(differing.count) of \(places.count) compared places differ\(first)",
             hint: Self.anew)
     }
 
-    private static func damaged(_ part: ForeignPart, _ places: [AdoptionVerdict.Place]) -> Failure {
-        Failure(
+    private static func damaged(_ part: ForeignPart, _ places: [AdoptionVerdict.Place]) -> DownloadError {
+        DownloadError(
             .integrity,
             "\(part.path.printable) is damaged in more than one place: \(places.count { !$0.agrees }) of \(places.count) compared places differ. It stays as it is",
             remedy: .giveDigest)

@@ -18,18 +18,19 @@ struct ForeignPart: Sendable {
     let controlPath: String?
 
     /// - Parameter path: The path of the partial file or of its control file.
-    /// - Throws: ``Failure`` if the file cannot be taken over.
+    /// - Throws: ``DownloadError`` if the file cannot be taken over.
     init(at path: String, in storage: any Storage) throws {
         let path = try Self.data(of: path, in: storage)
         guard !path.hasSuffix(DestinationPaths.partSuffix), !path.hasSuffix(DestinationPaths.manifestSuffix) else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "\(path.printable) is a partial file of segdl itself", remedy: .resumeInterrupted)
         }
         guard let found = try storage.status(of: path) else {
-            throw Failure(.file, "there is no file \(path.printable)")
+            throw DownloadError(.file, "there is no file \(path.printable)")
         }
         guard found.kind == .file else {
-            throw Failure(.exists, "\(path.printable) is not a regular file", hint: "Name the partial file itself")
+            throw DownloadError(
+                .exists, "\(path.printable) is not a regular file", hint: "Name the partial file itself")
         }
         if found.ownership.owner != storage.user,
             let failure = found.ownership.failure(user: storage.user, path: path)
@@ -42,13 +43,13 @@ struct ForeignPart: Sendable {
         self.file = try storage.open(path, .update)
         let isBusy = try self.file.tryLock() == .busy
         guard !isBusy, !self.file.isOpenElsewhere() else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "another process has \(path.printable) open",
                 hint: "Stop the program that downloads it, then run the command again")
         }
         self.status = try self.file.status()
         guard self.status.isSameFile(as: found), self.status.linkCount == 1 else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "\(path.printable) has several hard links, which the download would also change",
                 hint: "Adopt a copy of it")
         }
@@ -65,7 +66,7 @@ struct ForeignPart: Sendable {
 
     /// The control file beside a partial file.
     ///
-    /// - Throws: ``Failure`` with code `integrity` if the file with its name is not one.
+    /// - Throws: ``DownloadError`` with code `integrity` if the file with its name is not one.
     static func control(
         of path: String, in storage: any Storage
     ) throws -> (path: String?, file: ControlFile?) {
@@ -75,7 +76,7 @@ struct ForeignPart: Sendable {
             let file = try storage.open(own, .read)
             defer { file.close() }
             guard let control = ControlFile(program, try file.contents(limit: ControlFile.lengthMaximum + 1)) else {
-                throw Failure(
+                throw DownloadError(
                     .integrity, "\(own.printable) is not a readable control file of \(program.rawValue)",
                     hint: "Move it away to have the bytes compared without it")
             }
@@ -97,16 +98,16 @@ struct ForeignPart: Sendable {
     /// The bytes that the other program has written, of a resource of this length: those that its control file states, and
     /// all others that are neither holes nor zeros. Without a control file all that are no holes.
     ///
-    /// - Throws: ``Failure`` if the file cannot be a part of such a resource.
+    /// - Throws: ``DownloadError`` if the file cannot be a part of such a resource.
     func content(of length: Int64, unless interruption: Latch) throws -> Content {
         let own = self.status.length
         guard own <= length else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "\(self.path.printable) has \(own) bytes, and the server's file has \(length)",
                 hint: "It is another file")
         }
         if let stated = self.control?.completeLength, stated != length {
-            throw Failure(
+            throw DownloadError(
                 .exists,
                 "\((self.controlPath ?? "").printable) is for a file of \(stated) bytes, and the server's has \(length)",
                 hint: "It is another file")
@@ -211,7 +212,7 @@ struct ForeignPart: Sendable {
         for run in runs {
             var offset = run.lowerBound
             while offset < run.upperBound {
-                if interruption.isRaised { throw Failure(.cancelled, "reading the partial file was interrupted") }
+                if interruption.isRaised { throw DownloadError(.cancelled, "reading the partial file was interrupted") }
                 let end = min(BlockLayout.blockEnd(after: offset), run.upperBound)
                 let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(end - offset)])
                 guard try self.file.readFully(into: piece, at: offset) == piece.count else { throw self.changed }
@@ -228,8 +229,8 @@ struct ForeignPart: Sendable {
         else { throw self.changed }
     }
 
-    private var changed: Failure {
-        Failure(
+    private var changed: DownloadError {
+        DownloadError(
             .file, "\(self.path.printable) changed while it was being read",
             hint: "Stop the program that downloads it, then run the command again")
     }

@@ -16,7 +16,7 @@ struct PlaceComparison: Sendable {
 
     /// Compares all places.
     ///
-    /// - Throws: ``Failure`` if the server cannot be asked.
+    /// - Throws: ``DownloadError`` if the server cannot be asked.
     func compare(_ places: [Range<Int64>]) async throws -> [AdoptionVerdict.Place] {
         let count = min(self.connections, places.count)
         let agreeing = try await withThrowingTaskGroup(of: [Int].self) { group in
@@ -48,7 +48,7 @@ struct PlaceComparison: Sendable {
         while true {
             do {
                 return try await self.agrees(place)
-            } catch let failure as Failure {
+            } catch let failure as DownloadError {
                 // The nodes of a server farm may send different validators.
                 let delay: Duration
                 let request = FailedRequest(.bytes, failure, failures: failures)
@@ -91,21 +91,21 @@ struct PlaceComparison: Sendable {
         var bytes: [UInt8] = []
         while let chunk = try await body.next() { chunk.withBytes { bytes.append(contentsOf: $0) } }
         guard !bytes.isEmpty, Int64(bytes.count) == range.upperBound - offset else {
-            throw Failure(.network, "\(self.request.source.host): the response ended early", isTransient: true)
+            throw DownloadError(.network, "\(self.request.source.host): the response ended early", isTransient: true)
         }
         return bytes
     }
 
-    private func failure(of response: RangeResponse) -> Failure {
+    private func failure(of response: RangeResponse) -> DownloadError {
         let host = self.request.source.host
         switch response {
         case .changed(let difference):
-            return Failure(.changed, "the remote file changed while it was being compared: \(difference)")
+            return DownloadError(.changed, "the remote file changed while it was being compared: \(difference)")
         case .moved(let difference):
-            return Failure(
+            return DownloadError(
                 .changed, "\(host) leads to another file than before\(difference.map { ": \($0)" } ?? "")")
         case .whole, .ignoresRanges:
-            return Failure(.protocol, "\(host) does not answer every request for a range with one")
+            return DownloadError(.protocol, "\(host) does not answer every request for a range with one")
         case .partial, .notModified, .unsatisfiable, .redirected, .refused, .unauthorized, .rejected, .malformed:
             return response.failure(host: host)
         }

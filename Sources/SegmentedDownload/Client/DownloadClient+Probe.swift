@@ -49,7 +49,7 @@ extension DownloadClient {
             while let chunk = try await body.next() {
                 chunk.withBytes { bytes.append(contentsOf: $0) }
                 guard bytes.count <= lengthMaximum else {
-                    throw Failure(
+                    throw DownloadError(
                         .space, "\(request.source) is longer than the limit of \(lengthMaximum) bytes")
                 }
             }
@@ -88,13 +88,13 @@ extension DownloadClient {
 
     /// Waits while the host refuses requests of other processes, in total as long as one refusal may ask for.
     ///
-    /// - Throws: ``Failure`` with code `server` if other processes are refused again and again.
+    /// - Throws: ``DownloadError`` with code `server` if other processes are refused again and again.
     private func awaitHost(of request: DownloadRequest, _ board: NoticeBoard?) async throws {
         let key = HostKey(request.source.host)
         let end = self.clock.now + ConcurrencyBudget.retryAfterMax
         while let refusal = board?.news(now: self.clock.now).first(where: { $0.host == key && $0.kind == .refusal }) {
             guard refusal.until <= end else {
-                throw Failure(
+                throw DownloadError(
                     .server, "\(request.source.host) has asked other processes to wait again and again",
                     isTransient: true, retryAfter: refusal.until - self.clock.now)
             }
@@ -123,7 +123,7 @@ extension DownloadClient {
     private static func describe(
         _ request: DownloadRequest, _ head: ResponseHead, _ response: RangeResponse, _ follower: RedirectFollower,
         _ naming: DestinationNaming
-    ) throws(Failure) -> RemoteFile {
+    ) throws(DownloadError) -> RemoteFile {
         let resource: RemoteResource
         var supportsRanges = false
         switch response {
@@ -153,7 +153,7 @@ extension DownloadClient {
 
     /// Runs `body` with a time limit.
     ///
-    /// - Throws: ``Failure`` with code `network` if `body` takes longer than `time`.
+    /// - Throws: ``DownloadError`` with code `network` if `body` takes longer than `time`.
     func within<Answer: Sendable>(
         _ time: Duration, of host: String, _ body: @escaping @Sendable () async throws -> Answer
     ) async throws -> Answer {
@@ -166,7 +166,7 @@ extension DownloadClient {
             }
             defer { group.cancelAll() }
             guard let first = try await group.next(), let answer = first else {
-                throw Failure(.network, "\(host): no answer within \(time.inSeconds) s", isTransient: true)
+                throw DownloadError(.network, "\(host): no answer within \(time.inSeconds) s", isTransient: true)
             }
             return answer
         }

@@ -19,7 +19,7 @@ extension DownloadClient {
         let policy = settings.retry
         var generator = SplitMix64(seed: self.seed)
         let beganAt = self.clock.now
-        var failed = FailedRequest(.first, Failure(.internal, ""), failures: 0)
+        var failed = FailedRequest(.first, DownloadError(.internal, ""), failures: 0)
         failed.hadContact = false
         while true {
             let error: DownloadError

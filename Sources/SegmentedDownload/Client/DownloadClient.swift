@@ -85,28 +85,24 @@ public func withDownloadClient<Answer: Sendable>(
         throw DownloadError(.usage, "the number of receiving threads must be from 1 to 1024")
     }
     let loops = configuration.loopPlan
-    do {
-        return try await EngineThreads.withThreads(
-            fetchingCount: configuration.transport == nil ? loops.countMax : 1,
-            endsWithProcess: configuration.endsWithProcess
-        ) { threads in
-            let (storage, clock, seed) = (POSIXStorage(), SystemClock(), UInt64.random(in: .min ... .max))
-            let servers = configuration.memory.map { ServerRecords($0, in: storage, clock: clock, seed: seed) }
-            // The file is read while the transport starts.
-            async let loading: Void? = servers?.load(on: threads)
-            let answer = try await withTransport(configuration, loops) { transport in
-                try await body(
-                    DownloadClient(
-                        configuration: configuration, transport: transport, storage: storage, clock: clock, seed: seed,
-                        threads: threads, memory: PartMemory(),
-                        notices: configuration.sharesRefusals ? NoticeFile.standard(bootID: storage.bootID) : nil,
-                        servers: servers))
-            }
-            await loading
-            return answer
+    return try await EngineThreads.withThreads(
+        fetchingCount: configuration.transport == nil ? loops.countMax : 1,
+        endsWithProcess: configuration.endsWithProcess
+    ) { threads in
+        let (storage, clock, seed) = (POSIXStorage(), SystemClock(), UInt64.random(in: .min ... .max))
+        let servers = configuration.memory.map { ServerRecords($0, in: storage, clock: clock, seed: seed) }
+        // The file is read while the transport starts.
+        async let loading: Void? = servers?.load(on: threads)
+        let answer = try await withTransport(configuration, loops) { transport in
+            try await body(
+                DownloadClient(
+                    configuration: configuration, transport: transport, storage: storage, clock: clock, seed: seed,
+                    threads: threads, memory: PartMemory(),
+                    notices: configuration.sharesRefusals ? NoticeFile.standard(bootID: storage.bootID) : nil,
+                    servers: servers))
         }
-    } catch let failure as Failure {
-        throw DownloadError(failure)
+        await loading
+        return answer
     }
 }
 
@@ -220,7 +216,7 @@ public struct DownloadClient: Sendable {
                 try self.storage.makeDirectory(path)
             }
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 

@@ -94,11 +94,7 @@ public final class DownloadGroup: Sendable {
         let connections =
             request.segments == .automatic ? self.servers?.connections(to: request.source.origin) : nil
         try request.validate(isStreamed: stream != nil)
-        do {
-            for source in request.sources { try self.access.check(source) }
-        } catch {
-            throw DownloadError(error)
-        }
+        for source in request.sources { try self.access.check(source) }
         let output = DownloadJob.output(of: request, stream, clock: self.engine.clock)
         let selection = self.access.selection(of: request)
         let job = self.state.withLock { state -> DownloadJob? in

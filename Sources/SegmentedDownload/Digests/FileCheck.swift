@@ -66,18 +66,18 @@ public struct FileCheck: Sendable {
         _ storage: any Storage
     ) throws {
         guard try storage.status(of: path) != nil || storage.status(of: DestinationPaths(path: path).part) == nil else {
-            throw Failure(
+            throw DownloadError(
                 .state, "there is no \(path.printable), but an interrupted download of it", remedy: .resumeInterrupted)
         }
         let file = try storage.open(path, .read)
         defer { file.close() }
         let status = try file.status()
-        guard status.kind == .file else { throw Failure(.file, "\(path.printable) is not a regular file") }
+        guard status.kind == .file else { throw DownloadError(.file, "\(path.printable) is not a regular file") }
         let length = status.length
         let record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
         if record != nil, digests.isEmpty, pieces == nil { try storage.checkTrust(status, path) }
         guard record != nil || !digests.isEmpty || pieces != nil else {
-            throw Failure(
+            throw DownloadError(
                 .state, "\(path.printable) has no checksum to verify: segdl did not fetch it, or it was copied",
                 remedy: .giveDigest)
         }
@@ -93,7 +93,7 @@ public struct FileCheck: Sendable {
             check?.update(bytes)
         }
         guard count == length, try file.status().isUnchanged(since: status) else {
-            throw Failure(.file, "\(path.printable) changed while it was being read")
+            throw DownloadError(.file, "\(path.printable) changed while it was being read")
         }
         self.status = status
         self.storage = storage
@@ -209,14 +209,14 @@ public struct FileCheck: Sendable {
         let path = self.path.string
         let paths = DestinationPaths(path: path)
         guard try storage.status(of: paths.part) == nil, try storage.status(of: paths.manifest) == nil else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "there is an interrupted download of \(path.printable) already",
                 remedy: .resumeInterrupted)
         }
         let file = try storage.open(path, .update)
         guard try file.tryLock() != .busy else {
             file.close()
-            throw Failure(.exists, "another process is using \(path.printable)")
+            throw DownloadError(.exists, "another process is using \(path.printable)")
         }
         let header = Manifest.Header(
             id: 0, resource: resource, completeLength: length, device: 0, inode: 0, bootID: "", sources: [],
@@ -229,10 +229,10 @@ public struct FileCheck: Sendable {
         guard status.isUnchanged(since: self.status),
             try storage.status(of: path)?.isUnchanged(since: status) == true
         else {
-            throw Failure(.file, "\(path.printable) changed since it was read")
+            throw DownloadError(.file, "\(path.printable) changed since it was read")
         }
         guard status.linkCount == 1 else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "\(path.printable) has several hard links, which the repair would also change",
                 hint: "Repair a copy of it, made with cp --preserve=xattr")
         }

@@ -167,7 +167,7 @@ extension StorageFile {
         defer { buffer.deallocate() }
         var offset: Int64 = 0
         while offset < length {
-            if interruption?.isRaised == true { throw Failure(.cancelled, "verifying was interrupted") }
+            if interruption?.isRaised == true { throw DownloadError(.cancelled, "verifying was interrupted") }
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: length - offset)))
             let count = try self.readFully(into: piece, at: offset)
             body(UnsafeRawBufferPointer(rebasing: piece[..<count]))
@@ -197,11 +197,11 @@ extension StorageFile {
         var running = RunningDigest(algorithm)
         var offset = range.lowerBound
         while offset < range.upperBound {
-            if interruption.isRaised { throw Failure(.cancelled, "computing a digest was interrupted") }
+            if interruption.isRaised { throw DownloadError(.cancelled, "computing a digest was interrupted") }
             let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
             let count = try self.readFully(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
             guard count == wanted else {
-                throw Failure(.integrity, "the file ends before byte \(offset + Int64(wanted))")
+                throw DownloadError(.integrity, "the file ends before byte \(offset + Int64(wanted))")
             }
             running.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             offset += Int64(count)

@@ -47,13 +47,13 @@ struct ContentCheck {
     }
 
     /// The mismatch, if the whole body was received.
-    var failure: Failure? {
+    var failure: DownloadError? {
         guard self.isComplete else { return nil }
         for announced in self.announced {
             guard let found = self.running.first(where: { $0.algorithm == announced.algorithm })?.hex,
                 found != announced.hex
             else { continue }
-            return Failure(
+            return DownloadError(
                 .integrity,
                 "the \(announced.algorithm.rawValue) of what the server sent is \(found), and it says "
                     + "\(announced.hex) (Content-Digest or Repr-Digest)",

@@ -43,12 +43,12 @@ struct DestinationNaming: Sendable {
     /// - Returns: The paths and the number of their name.
     func chosenPaths(from paths: DestinationPaths, number: Int) throws -> (paths: DestinationPaths, number: Int) {
         guard !paths.name.isEmpty else {
-            throw Failure(.usage, "the destination \(paths.destination.printable) does not name a file")
+            throw DownloadError(.usage, "the destination \(paths.destination.printable) does not name a file")
         }
         if self.request.createsDirectories {
             try self.storage.makeDirectory(paths.directory)
         } else if try self.storage.target(of: paths.directory)?.kind != .directory {
-            throw Failure(.file, "the directory \(paths.directory.printable) does not exist")
+            throw DownloadError(.file, "the directory \(paths.directory.printable) does not exist")
         }
         guard self.request.ifExists == .rename else { return (paths, number) }
         var number = number
@@ -57,7 +57,7 @@ struct DestinationNaming: Sendable {
             if try self.storage.status(of: candidate.destination) == nil { return (candidate, number) }
             number += 1
         }
-        throw Failure(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names all exist")
+        throw DownloadError(.exists, "\(paths.destination.printable) and \(Self.renameMax) numbered names all exist")
     }
 
     /// The destination with a number in its name, 0 for none; `nil` if the number is above the maximum.

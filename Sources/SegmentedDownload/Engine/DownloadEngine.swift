@@ -240,7 +240,7 @@ final class DownloadEngine: Sendable {
             if !state.closing.hold(surveyOf: job) { self.survey(job, in: &group) }
         case .prepare(let preparation):
             let id = state.randomNumber()
-            do throws(Failure) {
+            do throws(DownloadError) {
                 if try job.prepareInMemory(preparation, id: id) { return self.prepared(job, state: &state, in: &group) }
             } catch {
                 return state.take(.event(job.id, .storageFailed(error)), now: self.clock.now)
@@ -330,18 +330,18 @@ final class DownloadEngine: Sendable {
     /// Runs a storage step in a child task and posts its result.
     private func spawn(
         _ job: DownloadJob, in group: inout DiscardingTaskGroup,
-        failing: @escaping @Sendable (Failure) -> MachineEvent = { .storageFailed($0) },
+        failing: @escaping @Sendable (DownloadError) -> MachineEvent = { .storageFailed($0) },
         _ step: @escaping @Sendable () async throws -> MachineEvent
     ) {
         self.threads.run(.stepping, in: &group) {
             do {
                 self.post(.event(job.id, try await step()))
-            } catch let failure as Failure {
+            } catch let failure as DownloadError {
                 self.post(.event(job.id, failing(failure)))
             } catch let error as StorageError {
                 self.post(.event(job.id, failing(error.failure)))
             } catch {
-                self.post(.event(job.id, failing(Failure(.internal, "unexpected: \("\(error)".printable)"))))
+                self.post(.event(job.id, failing(DownloadError(.internal, "unexpected: \("\(error)".printable)"))))
             }
         }
     }
@@ -370,7 +370,7 @@ final class DownloadEngine: Sendable {
             do {
                 try await reader.run { self.post(.event(job.id, .taken(upTo: $0, window: window))) }
             } catch {
-                let failure = error as? Failure ?? Failure(.internal, "unexpected: \("\(error)".printable)")
+                let failure = error as? DownloadError ?? DownloadError(.internal, "unexpected: \("\(error)".printable)")
                 self.post(.event(job.id, .storageFailed(failure)))
             }
         }

@@ -14,7 +14,7 @@ extension DownloadJob {
         let (part, resource, flag, digests, replaceable) = self.shared.withLock { shared in
             (shared.part, shared.resource, shared.interruption, shared.digests.all, shared.replaceable)
         }
-        guard let part, let resource else { throw Failure(.internal, "there is no part file to finish") }
+        guard let part, let resource else { throw DownloadError(.internal, "there is no part file to finish") }
         var finisher = Finisher(
             storage: self.storage, part: part, resource: resource, digests: digests,
             computedDigests: self.request.computedDigests,

@@ -12,7 +12,7 @@ extension DownloadJob {
         // The reader is closed first, so that it writes no further bytes of the earlier attempt to the output.
         let hasBegun = self.output != nil && self.part?.reader?.close() == true
         if hasBegun || self.output?.hasWritten == true {
-            throw Failure(
+            throw DownloadError(
                 .changed, "the download must start over, but bytes were already written to the output",
                 hint: "Discard the output and fetch again, or use a file as the destination")
         }
@@ -37,7 +37,7 @@ extension DownloadJob {
                 id: id, resource: preparation.resource, limit: limit, sources: sources, digests: digests,
                 keepsRecord: preparation.keepsRecord)
         case (.adopted, nil), (.adoptedUp, nil):
-            throw Failure(.internal, "a part file to be resumed was not surveyed")
+            throw DownloadError(.internal, "a part file to be resumed was not surveyed")
         case (.fresh, _):
             var created: PartialFile?
             do {
@@ -103,8 +103,8 @@ extension DownloadJob {
     /// Prepares the part of a short file in memory, without a system call, if that is possible.
     ///
     /// - Returns: Whether it is prepared.
-    /// - Throws: ``Failure`` with code `exists` if another download has the same destination.
-    func prepareInMemory(_ preparation: Preparation, id: UInt64) throws(Failure) -> Bool {
+    /// - Throws: ``DownloadError`` with code `exists` if another download has the same destination.
+    func prepareInMemory(_ preparation: Preparation, id: UInt64) throws(DownloadError) -> Bool {
         let preparation = self.withStatements(preparation)
         guard let memory, let length = preparation.resource.completeLength, self.mayBeInMemory(preparation) else {
             return false
@@ -115,7 +115,7 @@ extension DownloadJob {
         case .memory(let new): file = new
         case .disk: return false
         case .taken:
-            throw Failure(.exists, "another download is already fetching \(paths.destination.printable)")
+            throw DownloadError(.exists, "another download is already fetching \(paths.destination.printable)")
         }
         _ = self.accept(preparation)
         let statements = self.statements(inheriting: nil, id: id)
@@ -152,18 +152,18 @@ extension DownloadJob {
     /// Sets the surveyed part aside if it belongs to another file.
     ///
     /// - Returns: The paths it has now; `nil` if it was not set aside.
-    /// - Throws: ``Failure`` with code `changed` if a page that may ask for a login would replace it, or if no name is free
+    /// - Throws: ``DownloadError`` with code `changed` if a page that may ask for a login would replace it, or if no name is free
     ///   for it. The part stays.
     private func setAside(_ part: PartialFile?, _ preparation: Preparation) async throws -> DestinationPaths? {
         guard preparation.setsAside, let part, part.claimedLength > 0 else { return nil }
         guard self.request.onChange == .restart || !self.mayBeLogin else {
-            throw Failure(
+            throw DownloadError(
                 .changed, "the server sends a web page (text/html) now, and not the file of which a part is there",
                 hint: "If it asks for a login, give the fields, cookies or credentials of the first run again. "
                     + "Otherwise choose another name")
         }
         guard let aside = try await self.storage.setAside(part.paths) else {
-            throw Failure(
+            throw DownloadError(
                 .changed,
                 "\(part.paths.part.printable) is part of another file and cannot be kept under another name",
                 hint: "Choose another name, or delete \(part.paths.manifest.printable) and \(part.paths.part.printable)"
@@ -186,7 +186,7 @@ extension DownloadJob {
                 let part = try PartialFile.create(paths, in: self.storage) { self.noteUnlocked(paths) }
                 try self.check(part)
                 return part
-            } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
+            } catch let failure as DownloadError where failure.code == .exists && self.request.ifExists == .rename {
                 // Names with a part are skipped: the response was not compared with that part.
                 let (paths, finding) = try await self.surveyChosen(from: self.firstPaths, passesPartials: true)
                 self.shared.withLock { $0.destination.paths = paths }
@@ -199,12 +199,12 @@ extension DownloadJob {
     /// new part's name until it got the file's. That process deletes its manifest afterwards, and would delete a manifest
     /// of the new part.
     ///
-    /// - Throws: ``Failure`` with code `exists` if there is a file. The new part is deleted.
+    /// - Throws: ``DownloadError`` with code `exists` if there is a file. The new part is deleted.
     private func check(_ part: PartialFile) throws {
         guard self.request.ifExists == .rename else { return }
         do {
             guard try self.storage.status(of: part.paths.destination) != nil else { return }
-            throw Failure(.exists, "another process has just finished \(part.paths.destination.printable)")
+            throw DownloadError(.exists, "another process has just finished \(part.paths.destination.printable)")
         } catch {
             try? self.storage.remove(part.paths.part)
             part.close()

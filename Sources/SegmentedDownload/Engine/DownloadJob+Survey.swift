@@ -49,13 +49,13 @@ extension DownloadJob {
     /// Records what was found at the destination, and sends the finding's note.
     ///
     /// - Returns: The finding, with what the digests of the request and of earlier runs mean for a part.
-    /// - Throws: ``Failure`` with code `changed` if a part was begun with another request.
-    func recordFound(_ found: Surveyor.Finding, at paths: DestinationPaths) throws(Failure) -> Surveyor.Finding {
+    /// - Throws: ``DownloadError`` with code `changed` if a part was begun with another request.
+    func recordFound(_ found: Surveyor.Finding, at paths: DestinationPaths) throws(DownloadError) -> Surveyor.Finding {
         var finding = found
         if let part = finding.part, let other = self.contradiction(of: part.header) {
             guard self.request.onChange == .restart else {
                 part.close()
-                throw Failure(
+                throw DownloadError(
                     .changed,
                     "\(paths.part.printable) was begun by a request for which the server may have another file: this one is \(other). The part is kept",
                     hint: "Give the same header fields, cookies, user name and addresses as in the first run")
@@ -105,7 +105,7 @@ extension DownloadJob {
                 case .partial where passesPartials || self.isOfOtherFile(finding.part): finding.part?.close()
                 case .existing, .partial, .nothing: return (paths, finding)
                 }
-            } catch let failure as Failure where failure.code == .exists && self.request.ifExists == .rename {
+            } catch let failure as DownloadError where failure.code == .exists && self.request.ifExists == .rename {
                 // Another process has locked the part of that name: try the next.
             }
             number += 1
@@ -216,7 +216,7 @@ extension DownloadJob {
     /// Throws if another download of the group has put the file at the destination in place.
     private func checkPlaced(
         _ found: StorageStatus?, _ paths: DestinationPaths, in scope: PlacedFiles.Scope
-    ) throws(Failure) {
+    ) throws(DownloadError) {
         guard let found,
             self.placed.hasOther(
                 than: self.content, found, at: paths.destination, in: scope)
@@ -228,7 +228,7 @@ extension DownloadJob {
     /// report a file that the other replaces.
     private func claim(
         _ file: ExistingFile, _ found: StorageStatus?, at paths: DestinationPaths
-    ) throws(Failure) {
+    ) throws(DownloadError) {
         guard let found else { return }
         switch self.settings.ifExists {
         case .skip, .rename, .fail, .overwrite: return
@@ -258,8 +258,8 @@ extension DownloadJob {
         self.placed.endClaim(self.content, claimed, by: self.id, isKept: isKept)
     }
 
-    private func sameDestination(_ paths: DestinationPaths) -> Failure {
-        Failure(
+    private func sameDestination(_ paths: DestinationPaths) -> DownloadError {
+        DownloadError(
             .exists, "another download of this run has the same destination, \(paths.destination.printable)",
             remedy: .keepBothOrChooseName)
     }

@@ -308,7 +308,7 @@ struct EngineState {
                 self.entries[index].awaitsRetry = true
                 self.noteRetrying(index)
             }
-            job.broadcaster.send(.retrying(DownloadError(failure), attempt: attempt, delay: delay))
+            job.broadcaster.send(.retrying(failure, attempt: attempt, delay: delay))
         case .note(let text): job.broadcaster.send(.note(text))
         case .checkpointed(let bytes):
             job.update(bytesDurable: bytes)
@@ -375,7 +375,7 @@ struct EngineState {
             job.broadcaster.send(.completed(job.result(file, duration: now - entry.startedAt)))
         case .failed(let failure):
             job.update(state: .failed)
-            job.broadcaster.send(.failed(DownloadError(failure), progress))
+            job.broadcaster.send(.failed(failure, progress))
         case .paused:
             job.update(state: .paused)
             job.broadcaster.send(.paused(progress))

@@ -49,14 +49,14 @@ package struct SegmentFetcher: Sendable {
                     ? nil : ContentCheck(announced.content, awaitsTrailers: trailers == .stateDigests, of: response)
                 return try await self.write(body, of: response, check, trailers)
             }
-        } catch let failure as Failure {
+        } catch let failure as DownloadError {
             return self.lease.isRevoked ? .revoked : .failed(failure)
         } catch let error as StorageError {
             return .storageFailed(error.failure)
         } catch is CancellationError {
             return .revoked
         } catch {
-            return .failed(Failure(.internal, "unexpected: \("\(error)".printable)"))
+            return .failed(DownloadError(.internal, "unexpected: \("\(error)".printable)"))
         }
     }
 
@@ -101,7 +101,7 @@ package struct SegmentFetcher: Sendable {
         _ trailers: AnnouncedDigests.Trailers
     ) async throws -> LeaseEnd {
         guard let part = self.part() else {
-            return .failed(Failure(.internal, "a body was accepted before the part file was created"))
+            return .failed(DownloadError(.internal, "a body was accepted before the part file was created"))
         }
         // If the body has a digest, its bytes are claimed only after they were verified.
         let writer = SegmentWriter(

@@ -6,8 +6,7 @@ extension DownloadError {
     package init(wrapping error: any Error) {
         switch error {
         case let error as DownloadError: self = error
-        case let error as StorageError: self.init(error.failure)
-        case let failure as Failure: self.init(failure)
+        case let error as StorageError: self = error.failure
         case is CancellationError: self.init(.cancelled, "the task was cancelled")
         default: self.init(.internal, "\(error)".printable)
         }

@@ -72,7 +72,7 @@ package struct JobDirectory: Sendable {
         do throws(StorageError) {
             return try self.storage.names(in: self.path).compactMap { Name($0) }
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 

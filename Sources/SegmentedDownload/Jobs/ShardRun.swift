@@ -145,7 +145,7 @@ package final class ShardRun: Sendable {
             }
             try self.file.writeFully(bytes, at: offset)
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 
@@ -171,7 +171,7 @@ package final class ShardRun: Sendable {
         do throws(StorageError) {
             try self.failedLog.append(Array(text.utf8))
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 

@@ -41,9 +41,9 @@ public struct DiskUsage: Hashable, Sendable {
                 try OwnedFiles(storage: storage).listing(of: path)
             }
             for item in listing.items { self.count(item) }
-            self.problems = listing.problems.map { DownloadError($0.failure) }
+            self.problems = listing.problems.map(\.failure)
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 
@@ -82,7 +82,7 @@ public struct DiskUsage: Hashable, Sendable {
             let listing = try await EngineThreads.aside { () throws(StorageError) in
                 try ownedFiles.listing(of: path)
             }
-            deleted.problems = listing.problems.map { DownloadError($0.failure) }
+            deleted.problems = listing.problems.map(\.failure)
             for case .interrupted(let paths, let part, let manifest) in listing.items {
                 let item = OwnedFiles.Item.interrupted(paths, part: part, manifest: manifest)
                 do throws(StorageError) {
@@ -92,7 +92,7 @@ public struct DiskUsage: Hashable, Sendable {
                     }
                     guard isDeleted else { continue }
                 } catch {
-                    deleted.problems.append(DownloadError(error.failure))
+                    deleted.problems.append(error.failure)
                     continue
                 }
                 var one = DiskUsage()
@@ -101,7 +101,7 @@ public struct DiskUsage: Hashable, Sendable {
                 note(FilePath(paths.destination), one)
             }
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
         return deleted
     }
@@ -134,7 +134,7 @@ extension DownloadGroup {
                 try self.storage.freeSpace(in: self.directory.string)
             }
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 
@@ -156,7 +156,7 @@ extension DownloadGroup {
                 try self.deleteFiles(of: downloads)
             }
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
         for download in downloads { await self.remove(download) }
         return deleted
@@ -169,7 +169,7 @@ extension DownloadGroup {
         if self.name != nil {
             let listing = try ownedFiles.listing(of: self.directory.string)
             items = listing.items
-            deleted.problems = listing.problems.map { DownloadError($0.failure) }
+            deleted.problems = listing.problems.map(\.failure)
         }
         for download in downloads { items += try ownedFiles.items(at: download.job.path) }
         var seen: Set<OwnedFiles.Item> = []

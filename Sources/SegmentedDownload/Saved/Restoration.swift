@@ -93,7 +93,7 @@ extension DownloadGroup {
                     text: "process \(holder) is fetching it already")
             }
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 }

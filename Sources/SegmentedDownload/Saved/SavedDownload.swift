@@ -70,11 +70,9 @@ public struct SavedDownload: Hashable, Sendable {
         } catch let error as DownloadError {
             throw error
         } catch let error as StorageError {
-            throw DownloadError(error.failure)
-        } catch let failure as Failure {
-            throw DownloadError(failure)
+            throw error.failure
         } catch ManifestCodec.Damage.versionUnknown(let version) {
-            throw DownloadError(Surveyor.laterVersion(version, paths))
+            throw Surveyor.laterVersion(version, paths)
         } catch {
             throw DownloadError(
                 .state, "the manifest \(paths.manifest.printable) is damaged",
@@ -128,7 +126,7 @@ public struct SavedDownload: Hashable, Sendable {
                 return FilePath(DestinationPaths(directory: directory, name: name).destination)
             }
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 

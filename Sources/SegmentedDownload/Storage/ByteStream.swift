@@ -36,7 +36,7 @@ final class ByteStream: InOrderOutput {
         }
     }
 
-    private func put(_ piece: [UInt8], while isWanted: () -> Bool) throws(Failure) {
+    private func put(_ piece: [UInt8], while isWanted: () -> Bool) throws(DownloadError) {
         // Asked under the lock: an interrupted reader must not write beside the one that follows it.
         let hasEnded = self.change { state in
             guard state.end == nil, isWanted(), !Task.isCancelled else { return true }
@@ -45,7 +45,7 @@ final class ByteStream: InOrderOutput {
             state.hasWritten = true
             return false
         }
-        if hasEnded { throw Failure(.cancelled, "writing was interrupted, or the consumer has ended") }
+        if hasEnded { throw DownloadError(.cancelled, "writing was interrupted, or the consumer has ended") }
     }
 
     func wake() {

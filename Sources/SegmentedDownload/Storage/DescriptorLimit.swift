@@ -67,8 +67,8 @@ package enum DescriptorLimit {
     /// Checks that there are descriptors for a download. An event loop that cannot open its own traps.
     ///
     /// - Parameter others: The number of descriptors that the caller is about to open in addition.
-    /// - Throws: ``Failure`` with code `file` if there are too few.
-    package static func check(others: Int = 0) throws(Failure) {
+    /// - Throws: ``DownloadError`` with code `file` if there are too few.
+    package static func check(others: Int = 0) throws(DownloadError) {
         let limit = Self.current
         guard limit >= Self.reserve else { throw Self.tooFew(Self.reserve, limit) }
         // The limit may be high and the descriptors still be used up by those that the process inherited, so they are
@@ -85,8 +85,8 @@ package enum DescriptorLimit {
         }
     }
 
-    private static func tooFew(_ count: Int, _ limit: Int, besides: Bool = false) -> Failure {
-        Failure(
+    private static func tooFew(_ count: Int, _ limit: Int, besides: Bool = false) -> DownloadError {
+        DownloadError(
             .file, "a download needs \(count) \(besides ? "more " : "")open files, and the limit is \(limit)",
             hint: "Raise the limit with ulimit -n \(besides && limit >= 64 ? 2 * limit : 64)", errno: EMFILE)
     }

@@ -76,7 +76,7 @@ package struct Finisher: Sendable {
         let (_, crc) = try self.settle(length: length)
         let computed = try await self.part.reader?.finish(length: length, unless: interruption) ?? [:]
         guard self.part.reader?.isSpoiled == false else {
-            throw Failure(.integrity, "part of what was written to the output belongs to another file")
+            throw DownloadError(.integrity, "part of what was written to the output belongs to another file")
         }
         let file = try self.judged(
             computed, length: length, crc: crc, pieces: nil, unless: interruption)
@@ -103,7 +103,7 @@ package struct Finisher: Sendable {
         var content = VerifiedFile.Content(length: length, crc: crc, hexes: computed)
         try content.complete(
             from: self.part.file, for: self.digests, others: self.computedDigests, pieces: pieces, unless: interruption)
-        do throws(Failure) {
+        do throws(DownloadError) {
             return try .judged(
                 content, for: .init(digests: self.digests, hasPieces: pieces != nil, length: self.lengthExpected),
                 by: .received(self.resource, self.evidence))
@@ -117,7 +117,7 @@ package struct Finisher: Sendable {
     func settle(length: Int64) throws -> (claims: [Claim], crc: CRC32) {
         let claims = self.part.settledClaims
         guard let crc = claims.combinedCRC(of: length) else {
-            throw Failure(.internal, "the claims do not cover all \(length) bytes")
+            throw DownloadError(.internal, "the claims do not cover all \(length) bytes")
         }
         return (claims, crc)
     }
@@ -190,7 +190,7 @@ package struct Finisher: Sendable {
         guard let first = damaged.first else { return }
         try await self.part.withdraw(damaged)
         let length = damaged.reduce(0) { $0 + $1.length }
-        throw Failure(
+        throw DownloadError(
             .integrity,
             "\(length) bytes of an earlier run, from byte \(first.offset) on, are not on disk as they were written",
             hint: "The same request fetches them again", isTransient: true)
@@ -202,7 +202,7 @@ package struct Finisher: Sendable {
         guard try self.part.file.firstHole() < length else { return }
         for claim in claims where try !self.part.file.holds(claim) {
             self.part.distrust()
-            throw Failure(
+            throw DownloadError(
                 .integrity, "byte \(claim.offset) and the bytes after it are not on disk as they were written",
                 hint: "The same request fetches the missing bytes again", isTransient: true)
         }
@@ -215,7 +215,7 @@ package struct Finisher: Sendable {
         if let replaceable, let found = try self.storage.status(of: self.part.paths.destination),
             !found.isUnchanged(since: replaceable)
         {
-            throw Failure(
+            throw DownloadError(
                 .exists,
                 "\(self.part.paths.destination.printable) changed during the download; the part file is kept",
                 remedy: .keepBothOrReplace)
@@ -231,7 +231,7 @@ package struct Finisher: Sendable {
             // The file is in place. A failure to examine it is not an error.
         }
         guard found?.isSameFile(as: own) == true else {
-            throw Failure(
+            throw DownloadError(
                 .file, "\(paths.destination.printable) was replaced by another program while it was moved into place")
         }
         return (paths, own)
@@ -249,8 +249,8 @@ package struct Finisher: Sendable {
     }
 
     /// The failure for a destination that another program has created.
-    var nameTaken: Failure {
-        Failure(
+    var nameTaken: DownloadError {
+        DownloadError(
             .exists, "\(self.part.paths.destination.printable) now exists; the part file is kept",
             remedy: .keepBothOrReplace)
     }
@@ -285,7 +285,7 @@ package struct Finisher: Sendable {
             try await self.storage.synchronize(directory: paths.directory)
         } catch {
             let failure = error.failure
-            throw Failure(
+            throw DownloadError(
                 failure.code,
                 "\(paths.destination.printable) is complete and in place, but its name may be lost in a crash: "
                     + failure.message,
@@ -300,11 +300,12 @@ package struct Finisher: Sendable {
         guard status.linkCount > 0,
             try self.storage.status(of: self.part.paths.part)?.isSameFile(as: status) == true
         else {
-            throw Failure(.file, "\(self.part.paths.part.printable) was deleted or replaced while it was being written")
+            throw DownloadError(
+                .file, "\(self.part.paths.part.printable) was deleted or replaced while it was being written")
         }
         guard status.length >= length else {
             self.part.distrust()
-            throw Failure(
+            throw DownloadError(
                 .integrity,
                 "\(self.part.paths.part.printable) was cut to \(status.length) of \(length) bytes by another program",
                 hint: "The same request fetches the missing bytes again", isTransient: true)
@@ -326,7 +327,7 @@ package struct Finisher: Sendable {
             if isOnDisk {
                 try await self.part.withdraw(self.part.settledClaims.filter { $0.range.overlaps(range) })
             }
-            throw Failure(
+            throw DownloadError(
                 .integrity,
                 "the \(stated.digest.algorithm.rawValue) of bytes \(range.lowerBound) to "
                     + "\(range.upperBound - 1) is \(hex), and the server says \(stated.digest.hex) (Content-Digest)",

@@ -94,7 +94,7 @@ struct HistoryFile: Sendable {
                 entries += Self.entries(in: try file.contents(limit: Self.readMaximum))
             }
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
         return entries
     }

@@ -7,7 +7,7 @@ protocol InOrderOutput: Sendable {
     ///
     /// - Parameter isWanted: Called while the reader is slow, at intervals or after ``wake()``; the write ends once it
     ///   returns `false`.
-    /// - Throws: ``Failure``, with code `cancelled` once `isWanted` returns `false`.
+    /// - Throws: ``DownloadError``, with code `cancelled` once `isWanted` returns `false`.
     func write(_ bytes: UnsafeRawBufferPointer, while isWanted: () -> Bool) async throws
 
     /// Makes a write that waits ask again whether it is wanted.

@@ -141,7 +141,7 @@ final class InOrderReader: Sendable {
     /// Reads until the file has ended or the reader is closed.
     ///
     /// - Parameter report: Called at intervals with the end of the bytes taken.
-    /// - Throws: ``Failure`` if the bytes could not be written to the output.
+    /// - Throws: ``DownloadError`` if the bytes could not be written to the output.
     func run(_ report: (Int64) -> Void) async throws {
         var reported = self.window.position
         while let run = await self.buffer.next() {
@@ -177,7 +177,8 @@ final class InOrderReader: Sendable {
         defer { buffer.deallocate() }
         let count = try self.file.readFully(into: buffer, at: run.range.lowerBound)
         guard count == buffer.count else {
-            throw Failure(.integrity, "byte \(run.range.lowerBound + Int64(count)) is not on disk as it was written")
+            throw DownloadError(
+                .integrity, "byte \(run.range.lowerBound + Int64(count)) is not on disk as it was written")
         }
         self.finish(run, UnsafeRawBufferPointer(buffer))
     }
@@ -199,7 +200,7 @@ final class InOrderReader: Sendable {
 
     /// Waits until everything was read, and returns the digests by algorithm; empty if they are invalid.
     ///
-    /// - Throws: ``Failure`` with code `cancelled` once interrupted, or the error that kept the bytes from being
+    /// - Throws: ``DownloadError`` with code `cancelled` once interrupted, or the error that kept the bytes from being
     ///   written to the output.
     func finish(length: Int64, unless interruption: Latch) async throws -> [ExpectedDigest.Algorithm: String] {
         self.buffer.end(at: length)
@@ -217,7 +218,7 @@ final class InOrderReader: Sendable {
         return try self.digests.withLock { digests in
             if let failure = digests.failure { throw failure }
             if digests.isSpoiled { return [:] }
-            if self.buffer.position < length { throw Failure(.cancelled, "verifying was interrupted") }
+            if self.buffer.position < length { throw DownloadError(.cancelled, "verifying was interrupted") }
             return Dictionary(uniqueKeysWithValues: digests.running.map { ($0.algorithm, $0.hex) })
         }
     }

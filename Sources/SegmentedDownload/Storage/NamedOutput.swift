@@ -27,11 +27,11 @@ final class NamedOutput: InOrderOutput {
 
     var hasWritten: Bool { self.count.load(ordering: .relaxed) > 0 }
 
-    /// - Throws: As ``OutputDescriptor/write(_:while:)``; ``Failure`` with code `file` also if it cannot be opened.
+    /// - Throws: As ``OutputDescriptor/write(_:while:)``; ``DownloadError`` with code `file` also if it cannot be opened.
     func write(_ bytes: UnsafeRawBufferPointer, while isWanted: () -> Bool) async throws {
         try await self.begin(while: isWanted)
         guard let output = self.output.withLock({ $0 }) else {
-            throw Failure(.cancelled, "writing was interrupted")
+            throw DownloadError(.cancelled, "writing was interrupted")
         }
         self.count.store(1, ordering: .relaxed)
         try await output.write(bytes, while: isWanted)
@@ -39,13 +39,13 @@ final class NamedOutput: InOrderOutput {
 
     func begin(while isWanted: () -> Bool) async throws {
         while self.output.withLock({ $0 == nil }) {
-            guard isWanted() else { throw Failure(.cancelled, "writing was interrupted") }
+            guard isWanted() else { throw DownloadError(.cancelled, "writing was interrupted") }
             do throws(StorageError) {
                 try self.openOnce()
             } catch {
                 // There is no reader.
                 guard error.errno == ENXIO else {
-                    throw Failure(
+                    throw DownloadError(
                         .file, "\(self.path.printable) cannot be opened: \(error.text)", errno: error.errno)
                 }
                 try? await self.clock.sleep(until: self.clock.now + Self.pause)

@@ -68,12 +68,12 @@ final class OutputDescriptor: InOrderOutput {
 
     var hasWritten: Bool { self.count.load(ordering: .relaxed) > 0 }
 
-    /// - Throws: ``Failure`` with code `file` if the descriptor cannot be written, such as `EPIPE` after the reader has
+    /// - Throws: ``DownloadError`` with code `file` if the descriptor cannot be written, such as `EPIPE` after the reader has
     ///   closed it; `space` if the disk is full; `cancelled` once `isWanted` returns `false`.
     func write(_ bytes: UnsafeRawBufferPointer, while isWanted: () -> Bool) async throws {
         var rest = bytes[...]
         while !rest.isEmpty {
-            guard isWanted() else { throw Failure(.cancelled, "writing was interrupted") }
+            guard isWanted() else { throw DownloadError(.cancelled, "writing was interrupted") }
             let written = self.writeOnce(UnsafeRawBufferPointer(rebasing: rest))
             if written >= 0 {
                 rest = rest.dropFirst(written)
@@ -98,9 +98,9 @@ final class OutputDescriptor: InOrderOutput {
         }
     }
 
-    private static func failure(_ code: Int32) -> Failure {
+    private static func failure(_ code: Int32) -> DownloadError {
         let text = code == EPIPE ? "the reader has closed it" : String(cString: strerror(code))
         let isFull = [ENOSPC, EDQUOT, EFBIG].contains(code)
-        return Failure(isFull ? .space : .file, "the output cannot be written: \(text)", errno: code)
+        return DownloadError(isFull ? .space : .file, "the output cannot be written: \(text)", errno: code)
     }
 }

@@ -18,7 +18,7 @@ extension PartialFile {
     /// Creates and locks a part that does not exist.
     ///
     /// - Parameter noteUnlocked: Called if the file system has no locks.
-    /// - Throws: ``Failure`` with code `exists` if another process has created or locked it.
+    /// - Throws: ``DownloadError`` with code `exists` if another process has created or locked it.
     static func create(
         _ paths: DestinationPaths, in storage: any Storage, noteUnlocked: () -> Void
     ) throws -> PartialFile {
@@ -27,7 +27,7 @@ extension PartialFile {
             return PartialFile(paths, file: file, storage: storage)
         } catch {
             guard error.condition == .exists else { throw error }
-            throw Failure(.exists, "another process is already fetching \(paths.destination.printable)")
+            throw DownloadError(.exists, "another process is already fetching \(paths.destination.printable)")
         }
     }
 

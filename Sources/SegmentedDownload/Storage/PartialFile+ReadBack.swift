@@ -11,7 +11,7 @@ extension PartialFile {
 
     /// The claims of an earlier run whose bytes differ, in order.
     ///
-    /// - Throws: ``Failure`` with code `cancelled` once interrupted.
+    /// - Throws: ``DownloadError`` with code `cancelled` once interrupted.
     func damagedClaims(unless interruption: Latch) throws -> [Claim] {
         guard let damaged = try self.readBack?.finish(unless: interruption), !damaged.isEmpty else { return [] }
         // Claims may have been withdrawn since, and their bytes fetched again.

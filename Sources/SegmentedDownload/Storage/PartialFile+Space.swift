@@ -24,7 +24,7 @@ extension PartialFile {
         let free = try self.storage.freeSpace(in: self.paths.directory)
         let reserved = try self.file.status().allocated
         guard length <= free.addingReportingOverflow(reserved).partialValue || free == .max else {
-            throw Failure(
+            throw DownloadError(
                 .space,
                 "the file needs \(length) bytes, and \(free + reserved) are free in "
                     + "\(self.paths.directory.printable). Nothing was written",

@@ -42,10 +42,10 @@ final class ReadBack: Sendable {
     /// Reads the rest.
     ///
     /// - Returns: The claims whose bytes were not as claimed when they were read.
-    /// - Throws: ``Failure`` with code `cancelled` once interrupted.
+    /// - Throws: ``DownloadError`` with code `cancelled` once interrupted.
     func finish(unless interruption: Latch) throws -> [Claim] {
         while try self.readNext().get() != nil {
-            if interruption.isRaised { throw Failure(.cancelled, "verifying was interrupted") }
+            if interruption.isRaised { throw DownloadError(.cancelled, "verifying was interrupted") }
         }
         return self.state.withLock { $0.damaged }
     }

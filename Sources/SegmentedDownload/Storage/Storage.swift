@@ -248,8 +248,8 @@ package struct StorageError: Error, Hashable, Sendable {
     }
 
     /// The error in the form that the engine reports.
-    package var failure: Failure {
-        let code: Failure.Code =
+    package var failure: DownloadError {
+        let code: DownloadError.Code =
             switch self.condition {
             case .noSpace: .space
             case .exists, .isLink, .isDirectory: .exists
@@ -265,7 +265,7 @@ package struct StorageError: Error, Hashable, Sendable {
         case .tooManyFiles: hint = "Raise RLIMIT_NOFILE (ulimit -n), or lower the number of connections"
         case .notFound, .exists, .isLink, .isDirectory, .outside, .unsupported, .other: break
         }
-        return Failure(
+        return DownloadError(
             code, "\(self.call) \(self.path.printable): \(self.text)", hint: hint, remedy: remedy, errno: self.errno)
     }
 }
@@ -298,7 +298,7 @@ extension Storage {
     }
 
     /// Throws unless the file belongs to the user and no other user may write to it.
-    func checkTrust(_ status: StorageStatus, _ path: String) throws(Failure) {
+    func checkTrust(_ status: StorageStatus, _ path: String) throws(DownloadError) {
         if let failure = status.ownership.failure(user: self.user, path: path) { throw failure }
     }
 }

@@ -51,7 +51,7 @@ package struct Surveyor: Sendable {
 
     /// Examines a destination.
     ///
-    /// - Throws: ``Failure`` if the destination cannot be used, ``StorageError`` if a system call fails.
+    /// - Throws: ``DownloadError`` if the destination cannot be used, ``StorageError`` if a system call fails.
     package func survey(_ paths: DestinationPaths, policy: DownloadOptions.ExistingFilePolicy) throws -> Finding {
         try self.storage.checkWritable(directory: paths.directory)
         let found = try self.storage.status(of: paths.destination)
@@ -63,9 +63,9 @@ package struct Surveyor: Sendable {
         return try self.part(paths)
     }
 
-    private static func noFile(_ status: StorageStatus, _ paths: DestinationPaths) -> Failure {
+    private static func noFile(_ status: StorageStatus, _ paths: DestinationPaths) -> DownloadError {
         let what = status.kind == .directory ? "is a directory" : "is not a regular file"
-        return Failure(.exists, "\(paths.destination.printable) \(what)", remedy: .nameFile)
+        return DownloadError(.exists, "\(paths.destination.printable) \(what)", remedy: .nameFile)
     }
 
     // MARK: A finished file
@@ -113,7 +113,7 @@ package struct Surveyor: Sendable {
         guard let status = try self.storage.status(of: paths.part) else {
             // A manifest without a part is useless. A file with its name that is not a manifest belongs to the user.
             guard try self.storage.isManifest(paths.manifest) != false else {
-                throw Failure(
+                throw DownloadError(
                     .exists, "\(paths.manifest.printable) has the manifest's name but is not a manifest",
                     remedy: .moveAwayOrChooseName)
             }
@@ -121,7 +121,7 @@ package struct Surveyor: Sendable {
             return Finding(survey: .nothing, part: nil, note: nil)
         }
         guard status.kind == .file, status.linkCount == 1 else {
-            throw Failure(
+            throw DownloadError(
                 .exists, "\(paths.part.printable) is not a part file of segdl", remedy: .moveAwayOrChooseName)
         }
         // Checked before opening, which would fail with a less helpful error for a file of another user.
@@ -132,12 +132,12 @@ package struct Surveyor: Sendable {
             let lock = try file.tryLock()
             guard lock != .busy else {
                 let holder = self.storage.lockHolder(of: status).map { "process \($0)" } ?? "another process"
-                throw Failure(.exists, "\(holder) is fetching \(paths.destination.printable) already")
+                throw DownloadError(.exists, "\(holder) is fetching \(paths.destination.printable) already")
             }
             // The process that held the lock may have finished meanwhile; then the name is free or belongs to another
             // file.
             guard try self.storage.status(of: paths.part)?.isSameFile(as: status) == true else {
-                throw Failure(.exists, "another process has just finished \(paths.destination.printable)")
+                throw DownloadError(.exists, "another process has just finished \(paths.destination.printable)")
             }
             var finding = try self.part(file, paths)
             finding.isUnlocked = lock == .unsupported
@@ -176,8 +176,8 @@ package struct Surveyor: Sendable {
     }
 
     /// The failure for a manifest that a later version of segdl wrote. It is neither read nor replaced.
-    static func laterVersion(_ version: UInt16, _ paths: DestinationPaths) -> Failure {
-        Failure(
+    static func laterVersion(_ version: UInt16, _ paths: DestinationPaths) -> DownloadError {
+        DownloadError(
             .state,
             "the manifest \(paths.manifest.printable) has version \(version); this version reads up to "
                 + "\(ManifestCodec.version). Nothing was changed",
@@ -189,7 +189,7 @@ package struct Surveyor: Sendable {
     private func manifest(_ paths: DestinationPaths) throws -> Manifest? {
         guard let status = try self.storage.status(of: paths.manifest) else { return nil }
         guard status.kind == .file else {
-            throw Failure(.exists, "\(paths.manifest.printable) is not a manifest of segdl", hint: "Move it away")
+            throw DownloadError(.exists, "\(paths.manifest.printable) is not a manifest of segdl", hint: "Move it away")
         }
         try self.storage.checkTrust(status, paths.manifest)
         let file = try self.storage.open(paths.manifest, .read)
@@ -222,7 +222,7 @@ package struct Surveyor: Sendable {
         let pending = Set(manifest.pending)
         let claims = try (manifest.durable + manifest.pending).settled().filter { claim in
             if isSameFile, !pending.contains(claim) { return true }
-            if self.interruption.isRaised { throw Failure(.cancelled, "examining the part was interrupted") }
+            if self.interruption.isRaised { throw DownloadError(.cancelled, "examining the part was interrupted") }
             return try file.holds(claim)
         }
         let durable = claims.filter { !pending.contains($0) }.joined()

@@ -193,7 +193,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                 throw Self.failure(failure, host: "the proxy \(proxy)")
             }
             if proxy == nil, await Self.isStalledHandshake(error, request.url, on: self.loops.first) {
-                throw Failure(
+                throw DownloadError(
                     .tls, "\(request.url.host): no TLS handshake within the connect timeout", isTransient: true)
             }
             throw Self.failure(error, host: host)
@@ -285,7 +285,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             try SocketAddress.makeAddressResolvingHost(origin.host, port: origin.port)
         }
         guard let text = address?.ipAddress else {
-            throw Failure(
+            throw DownloadError(
                 .network, "\(origin.host) was not found (name lookup failed)",
                 hint: hint, isTransient: true)
         }
@@ -301,7 +301,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         // Each field also has a colon, a space and a line end.
         let length = response.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         guard length <= Self.headLengthMax, response.headers.count <= Self.headFieldsMax else {
-            throw Failure(
+            throw DownloadError(
                 .protocol,
                 "\(host) sent a head of \(response.headers.count) fields and \(length) bytes, more than "
                     + "\(Self.headFieldsMax) and \(Self.headLengthMax)")

@@ -51,7 +51,7 @@ final class ConnectionRegister: Sendable {
 
     /// Registers a new connection, on its event loop, before anything is sent.
     ///
-    /// The future fails with ``Failure`` of code `network` if the connection violates the policy. Without a policy it
+    /// The future fails with ``DownloadError`` of code `network` if the connection violates the policy. Without a policy it
     /// has succeeded when the call returns.
     func admit(_ channel: any Channel) -> EventLoopFuture<Void> {
         // Registered before it is examined, so that a policy set meanwhile closes it.
@@ -69,11 +69,11 @@ final class ConnectionRegister: Sendable {
             }
     }
 
-    private static func refusal(of channel: any Channel, _ interfaces: [NetworkInterface]) -> Failure {
+    private static func refusal(of channel: any Channel, _ interfaces: [NetworkInterface]) -> DownloadError {
         let address = channel.localAddress?.ipAddress ?? "an unknown address"
         let interface = interfaces.first { $0.address.ipAddress == channel.localAddress?.ipAddress }
         let kind = interface?.isMetered == true ? "which is metered, and that" : "which"
-        return Failure(
+        return DownloadError(
             .network, "the connection uses \(interface?.name ?? address), \(kind) is not allowed",
             isTransient: true)
     }

@@ -10,7 +10,7 @@ package protocol HTTPTransport: Sendable {
     /// If `consume` returns before the end of the body, the connection is closed; otherwise it may be reused. Redirects
     /// are not followed.
     ///
-    /// - Throws: ``Failure`` for a network error, `CancellationError` if the task is cancelled, and any error that
+    /// - Throws: ``DownloadError`` for a network error, `CancellationError` if the task is cancelled, and any error that
     ///   `consume` throws.
     func withResponse<Answer: Sendable>(
         to request: TransportRequest,

@@ -41,12 +41,14 @@ extension NetworkPolicy {
 
     /// The local address for a connection to a host; `nil` if the system chooses.
     ///
-    /// - Throws: ``Failure`` with code `network` if no allowed address can reach the host.
-    func localAddress(to host: String, among interfaces: [NetworkInterface]) throws(Failure) -> String? {
+    /// - Throws: ``DownloadError`` with code `network` if no allowed address can reach the host.
+    func localAddress(to host: String, among interfaces: [NetworkInterface]) throws(DownloadError) -> String? {
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         let target = try? SocketAddress(ipAddress: bare, port: 0)
         if let target, let family = self.family, !family.covers(target) {
-            throw Failure(.network, "\(host) is not an \(family.name) address, and only \(family.name) is allowed")
+            throw DownloadError(
+                .network, "\(host) is not an \(family.name) address, and only \(family.name) is allowed",
+                isTransient: false)
         }
         // Binding to the any-address of a family restricts the connection to that family.
         guard let allowed = self.interfaces else { return self.family?.anyAddress }
@@ -65,7 +67,7 @@ extension NetworkPolicy {
             let names = allowed.map(\.printable).joined(separator: ", ")
             let reason = allowed.isEmpty ? "no network interface is allowed" : "no address to connect from on \(names)"
             let hint = "Name an interface that has an address of the right family (ip address shows them)"
-            throw Failure(.network, "\(host): \(reason)", hint: hint, isTransient: true)
+            throw DownloadError(.network, "\(host): \(reason)", hint: hint, isTransient: true)
         }
         return text
     }

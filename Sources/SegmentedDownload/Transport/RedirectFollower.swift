@@ -176,17 +176,12 @@ package final class RedirectFollower: Sendable {
 
     private func target(_ location: String, from url: SourceURL, redirects: Int) throws -> SourceURL {
         guard redirects < self.access.redirectsMax else {
-            throw Failure(.server, "\(url.host) redirected more than \(self.access.redirectsMax) times")
+            throw DownloadError(.server, "\(url.host) redirected more than \(self.access.redirectsMax) times")
         }
-        let target: SourceURL
-        do {
-            target = try url.resolve(location: location)
-        } catch {
-            throw error.failure
-        }
+        let target = try url.resolve(location: location)
         try self.access.check(target)
         if url.origin.scheme == "https", target.origin.scheme == "http", !self.access.allowsDowngrade {
-            throw Failure(
+            throw DownloadError(
                 .policy, "\(url.host) redirects from https to http (\(target))",
                 remedy: .allowDowngrade)
         }

@@ -9,8 +9,8 @@ import SegmentedDownloadCore
 /// Addresses that are not on the public internet (the IANA special-purpose registries, RFC 6890).
 enum SpecialAddress {
     /// Why a connection to a host is not allowed. It does not tell the address, nor whether a server answers there.
-    static func refusal(of host: String) -> Failure {
-        Failure(
+    static func refusal(of host: String) -> DownloadError {
+        DownloadError(
             .policy, "\(host) does not have a public address",
             hint: "The client that added the download may only reach such addresses", isTransient: false)
     }

@@ -31,8 +31,8 @@ struct TransportAdapter: HTTPTransport {
     /// The failure for an error. Any error of a cancelled task is a `CancellationError`.
     private static func failure(_ error: any Error, host: String) -> any Error {
         if Task.isCancelled { return CancellationError() }
-        if let error = error as? DownloadError { return error.failure }
-        return Failure(.network, "\(host): \("\(error)".printable)", isTransient: true)
+        if let error = error as? DownloadError { return error }
+        return DownloadError(.network, "\(host): \("\(error)".printable)", isTransient: true)
     }
 
     private final class Body: ResponseBody {
@@ -65,7 +65,7 @@ struct TransportAdapter: HTTPTransport {
                 }
                 self.received += Int64(piece.count)
                 if let length, self.received > length {
-                    throw Failure(.protocol, "\(self.host) sent more than the \(length) bytes that it announced")
+                    throw DownloadError(.protocol, "\(self.host) sent more than the \(length) bytes that it announced")
                 }
                 self.rest = piece[...]
             }
@@ -84,7 +84,7 @@ struct TransportAdapter: HTTPTransport {
 
         private func checkEnd() throws {
             guard let length, self.received < length else { return }
-            throw Failure(.network, "\(self.host) ended the response before it was complete", isTransient: true)
+            throw DownloadError(.network, "\(self.host) ended the response before it was complete", isTransient: true)
         }
     }
 

@@ -126,7 +126,7 @@ package enum DownloadReport: Hashable, Sendable {
     case segmentSplit(Segment.ID, Range<Int64>)
     case segmentDone(Segment.ID, Range<Int64>, SourceID)
     case segmentRetry(Segment.ID, Range<Int64>, SourceID)
-    case retrying(Failure, attempt: Int, delay: Duration)
+    case retrying(DownloadError, attempt: Int, delay: Duration)
     case note(String)
     case checkpointed(bytes: Int64)
     /// The number of connections to the only source that was found to be useful. A later download may start with it.
@@ -141,7 +141,7 @@ package enum DownloadReport: Hashable, Sendable {
 package enum DownloadConclusion: Hashable, Sendable {
     /// The file is in place, or was there already.
     case completed(VerifiedFile)
-    case failed(Failure)
+    case failed(DownloadError)
     /// All bytes fetched are durable. The download can be resumed.
     case paused
     case cancelled

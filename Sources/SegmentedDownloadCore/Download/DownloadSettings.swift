@@ -66,15 +66,15 @@ package struct DownloadSettings: Hashable, Sendable {
     var streamLengthMaximum: Int64 { max(min(self.options.lengthMaximum, self.options.lengthExpected ?? .max), 0) }
 
     /// Why a resource of this length is not the one asked for; nil if it is.
-    func mismatch(ofLength length: Int64, from host: String) -> Failure? {
+    func mismatch(ofLength length: Int64, from host: String) -> DownloadError? {
         guard let expected = self.options.lengthExpected, length != expected else { return nil }
-        return Failure(.integrity, "\(host) has a file of \(length) bytes, and it should have \(expected)")
+        return DownloadError(.integrity, "\(host) has a file of \(length) bytes, and it should have \(expected)")
     }
 
     /// Why a resource with a content coding is refused; nil if it is not.
-    func refusal(ofCodingOf resource: RemoteResource, from host: String) -> Failure? {
+    func refusal(ofCodingOf resource: RemoteResource, from host: String) -> DownloadError? {
         guard !self.options.acceptsContentCodings, let coding = resource.contentEncoding else { return nil }
-        return Failure(
+        return DownloadError(
             .protocol,
             "\(host) sends the file with content coding \(coding.printable), although none was requested, and it would "
                 + "be stored encoded",

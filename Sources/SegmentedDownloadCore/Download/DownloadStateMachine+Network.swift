@@ -133,7 +133,7 @@ extension DownloadStateMachine {
             return stop + actions
         case .notNewer(let why):
             guard case .compareDates(let file, _) = probing.purpose else {
-                return stop + self.rest(.failed(Failure(.internal, "dates were compared without a file")))
+                return stop + self.rest(.failed(DownloadError(.internal, "dates were compared without a file")))
             }
             return stop + [.report(.note("\(why); it stays as it is, and its content was not compared"))]
                 + self.completed(file, by: .kept)
@@ -151,7 +151,7 @@ extension DownloadStateMachine {
             case .compare:
                 return stop + self.compare(with: stated)
             case .fresh, .resume, .compareDates:
-                return stop + self.rest(.failed(Failure(.internal, "nothing on disk was asked about")))
+                return stop + self.rest(.failed(DownloadError(.internal, "nothing on disk was asked about")))
             }
         case .changed(let difference):
             switch probing.purpose {
@@ -172,7 +172,7 @@ extension DownloadStateMachine {
     private mutating func elsewhere(_ probing: Probing, _ difference: String?) -> [DownloadAction] {
         switch probing.purpose {
         case .fresh, .compareDates:
-            return self.rest(.failed(Failure(.internal, "a first answer was compared with another")))
+            return self.rest(.failed(DownloadError(.internal, "a first answer was compared with another")))
         case .compare:
             guard difference == nil else {
                 return self.outdated(", came from another URL and has another length or coding")
@@ -207,7 +207,9 @@ extension DownloadStateMachine {
     }
 
     /// Continues the probe with another source. Fails if none is left.
-    private mutating func probeElsewhere(_ probing: Probing, _ failure: Failure, now: Duration) -> [DownloadAction] {
+    private mutating func probeElsewhere(_ probing: Probing, _ failure: DownloadError, now: Duration)
+        -> [DownloadAction]
+    {
         let source = probing.source
         guard self.sources.hasMirrors, probing.canMove, failure.mayDifferAtOtherSource else {
             return self.rest(.failed(probing.mismatch ?? failure))
@@ -221,7 +223,7 @@ extension DownloadStateMachine {
             return self.rest(
                 .failed(
                     probing.mismatch
-                        ?? Failure(
+                        ?? DownloadError(
                             failure.code,
                             "\(failure.message); \(others) other \(others == 1 ? "source" : "sources") failed too",
                             hint: failure.hint, remedy: failure.remedy, isTransient: failure.isTransient,
@@ -253,7 +255,7 @@ extension DownloadStateMachine {
         self.bytesAtRelocation = 0
         guard self.settings.onChange == .restart, self.restarts <= Self.restartsMax else {
             return .fail(
-                Failure(
+                DownloadError(
                     .changed, "the remote file changed while it was being fetched: \(difference)",
                     remedy: self.settings.requiredResource == nil ? .startOverOnChange : .startTasksOver))
         }
@@ -274,7 +276,7 @@ extension DownloadStateMachine {
                 return []
             case .revoked:
                 let waited = self.settings.headTimeout.inSeconds
-                let failure = Failure(
+                let failure = DownloadError(
                     .network,
                     "\(self.settings.hosts[probing.source.rawValue]): no complete response head within \(waited) s",
                     isTransient: true)

@@ -13,7 +13,8 @@ extension DownloadStateMachine {
         case .nothing:
             guard self.settings.continuation != .must || self.isHealing else {
                 return self.rest(
-                    .failed(Failure(.state, "there is no partial download to resume", remedy: .allowStartingOver)))
+                    .failed(DownloadError(.state, "there is no partial download to resume", remedy: .allowStartingOver))
+                )
             }
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return []
@@ -27,7 +28,7 @@ extension DownloadStateMachine {
                 guard self.settings.continuation != .must else {
                     return self.rest(
                         .failed(
-                            Failure(
+                            DownloadError(
                                 .integrity, "the partial file was complete once and did not match its digest",
                                 remedy: .giveDigestOrStartOver)))
                 }
@@ -113,7 +114,7 @@ extension DownloadStateMachine {
 
     /// Rests with a file that was at the destination before.
     mutating func completed(_ file: ExistingFile, by proof: VerifiedFile.Proof) -> [DownloadAction] {
-        do throws(Failure) {
+        do throws(DownloadError) {
             return self.rest(.completed(try file.judged(by: proof)))
         } catch {
             return self.rest(.failed(error))
@@ -140,8 +141,8 @@ extension DownloadStateMachine {
         ]
     }
 
-    static func exists(_ why: String, remedy: Remedy = .keepBothOrReplace) -> Failure {
-        Failure(
+    static func exists(_ why: String, remedy: Remedy = .keepBothOrReplace) -> DownloadError {
+        DownloadError(
             .exists, "the destination exists\(why)",
             remedy: remedy)
     }
@@ -228,13 +229,13 @@ extension DownloadStateMachine {
     }
 
     /// Handles a failed checkpoint. Claims that were not durable are withdrawn.
-    package mutating func checkpointFailed(_ failure: Failure) -> [DownloadAction] {
+    package mutating func checkpointFailed(_ failure: DownloadError) -> [DownloadAction] {
         self.checkpointsPending -= 1
         return self.storageFailed(failure)
     }
 
     /// Handles a failed storage step. Everything that was durable before still is.
-    package mutating func storageFailed(_ failure: Failure) -> [DownloadAction] {
+    package mutating func storageFailed(_ failure: DownloadError) -> [DownloadAction] {
         switch self.state {
         case .surveying:
             if failure.code == .cancelled, let stop = self.takePendingStop() { return self.settled(stop) }
@@ -274,7 +275,7 @@ extension DownloadStateMachine {
     }
 
     /// Surveys the part again after another process changed it, so that the missing bytes are fetched again.
-    private mutating func heal(_ failure: Failure) -> [DownloadAction]? {
+    private mutating func heal(_ failure: DownloadError) -> [DownloadAction]? {
         guard failure.isTransient, self.healings < Self.healingsMax else { return nil }
         self.healings += 1
         self.isHealing = true
@@ -284,7 +285,7 @@ extension DownloadStateMachine {
 
     /// Fetches the bytes of all other sources again from one source, if the digest of the complete file does not match.
     /// Each source is tried in turn: first those that have answered, of which some bytes may be kept.
-    private mutating func fetchFromOneSource(after mismatch: Failure) -> [DownloadAction]? {
+    private mutating func fetchFromOneSource(after mismatch: DownloadError) -> [DownloadAction]? {
         guard let before = self.beforePlacing, before.hasDigest, before.window?.isStream != true else { return nil }
         for source in [self.sources.reference] + self.sources.ids
         where !self.trusted.contains(source) && self.sources[source].resource != nil {
@@ -302,7 +303,7 @@ extension DownloadStateMachine {
 
     /// Rests after a failed step. A cancellation that waited for the step is carried out; a pause is not distinguished
     /// from the failure.
-    mutating func fail(_ failure: Failure) -> [DownloadAction] {
+    mutating func fail(_ failure: DownloadError) -> [DownloadAction] {
         guard let stop = self.takePendingStop(), case .cancel = stop else { return self.rest(.failed(failure)) }
         return self.settled(stop)
     }

@@ -51,13 +51,13 @@ package struct DownloadStateMachine: Hashable, Sendable {
     enum Stop: Hashable {
         case pause
         case cancel(keepingPartial: Bool)
-        case fail(Failure)
+        case fail(DownloadError)
         case restart(String)
         /// The part on disk belongs to another file and is set aside. The clause says how it differs.
         case beginAnew(String)
         /// The part has the wrong digest, and the file is fetched anew from sources that have not been tried. The failure is
         /// reported if none of them answers.
-        case beginWithOthers(Failure)
+        case beginWithOthers(DownloadError)
         /// The URL leads to another resource than before. The bytes on disk are compared with it, as after a pause.
         case relocate
     }
@@ -279,7 +279,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     /// The failure to report if the run exceeds its time limit. Work on disk is never interrupted for it.
-    private mutating func overdue(now: Duration) -> Failure? {
+    private mutating func overdue(now: Duration) -> DownloadError? {
         guard let limit = self.settings.timeLimit else { return nil }
         switch self.state {
         case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting: return nil
@@ -290,6 +290,6 @@ package struct DownloadStateMachine: Hashable, Sendable {
         let startedAt = self.startedAt ?? now
         self.startedAt = startedAt
         guard now - startedAt >= limit else { return nil }
-        return Failure(.network, "the time limit of \(limit.inSeconds) s was reached")
+        return DownloadError(.network, "the time limit of \(limit.inSeconds) s was reached", isTransient: false)
     }
 }

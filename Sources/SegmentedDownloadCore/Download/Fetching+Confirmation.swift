@@ -59,13 +59,14 @@ extension Fetching {
             let difference = "its length was \(self.plan.completeLength ?? 0) bytes and is now \(length) bytes"
             return self.differs(difference, at: source, now: now) + self.end(index)
         case .moved:
-            let failure = Failure(.network, "\(host): its URL leads to another place now")
+            let failure = DownloadError(.network, "\(host): its URL leads to another place now", isTransient: false)
             return self.unanswered(failure, by: source, now: now) + self.end(index)
         case .unsatisfiable, .notModified:
-            let failure = Failure(.protocol, "\(host) did not send the last byte again")
+            let failure = DownloadError(.protocol, "\(host) did not send the last byte again")
             return self.unanswered(failure, by: source, now: now) + self.end(index)
         case .ignoresRanges(let reason):
-            return self.unanswered(Failure(.protocol, "\(host): \(reason)"), by: source, now: now) + self.end(index)
+            return self.unanswered(DownloadError(.protocol, "\(host): \(reason)"), by: source, now: now)
+                + self.end(index)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
             return self.unanswered(response.failure(host: host), by: source, now: now) + self.end(index)
         }
@@ -87,7 +88,8 @@ extension Fetching {
             if !lease.wasAccepted { actions = self.unanswered(failure, by: source, now: now) }
         case .revoked where lease.revocation == .headTooSlow && !lease.wasAccepted:
             let waited = min(Confirmation.patience, self.settings.headTimeout).inSeconds
-            let failure = Failure(.network, "\(self.sources[source].host): no answer within \(waited) s")
+            let failure = DownloadError(
+                .network, "\(self.sources[source].host): no answer within \(waited) s", isTransient: false)
             actions = self.unanswered(failure, by: source, now: now)
         case .finished, .stopped, .revoked:
             break
@@ -129,7 +131,7 @@ extension Fetching {
 
     /// Handles an origin that does not say which version it has now. The file is complete, but what is known of its
     /// version is less.
-    private mutating func unanswered(_ failure: Failure, by source: SourceID, now: Duration) -> [DownloadAction] {
+    private mutating func unanswered(_ failure: DownloadError, by source: SourceID, now: Duration) -> [DownloadAction] {
         let failures = self.confirmation.failures(of: source)
         if case .again(let delay, _) = self.decide(.confirmation, failure, failures: failures, at: source, now: now) {
             self.confirmation.countFailure(of: source)

@@ -31,7 +31,7 @@ extension Fetching {
             // The end of this body cannot be verified, although that of the earlier response could.
             let reason = "its response has no length or chunked coding any more, so its end cannot be verified"
             return self.refuse(
-                index, Failure(.protocol, "\(self.host(index)): \(reason)", isTransient: true), now: now)
+                index, DownloadError(.protocol, "\(self.host(index)): \(reason)", isTransient: true), now: now)
         case .whole where self.isSingleStream:
             let end = self.plan.completeLength ?? self.settings.streamLengthMaximum
             return self.accept(index, segment, responseEnd: end, now: now)
@@ -45,7 +45,7 @@ extension Fetching {
             return self.moved(difference, lease, now: now) + self.end(index)
         case .notModified:
             return self.refuse(
-                index, Failure(.protocol, "the origin answered 304 to an unconditional request"), now: now)
+                index, DownloadError(.protocol, "the origin answered 304 to an unconditional request"), now: now)
         case .unsatisfiable(let length?) where length != self.resource.completeLength:
             let was = self.resource.completeLength ?? 0
             let difference = "its length was \(was) bytes and is now \(length) bytes"
@@ -86,12 +86,12 @@ extension Fetching {
 
     private mutating func refuseRange(_ index: Int, _ reason: String, now: Duration) -> [DownloadAction] {
         guard !self.isSingleStream else {
-            self.outcome = .failed(Failure(.protocol, "\(self.host(index)): \(reason)"))
+            self.outcome = .failed(DownloadError(.protocol, "\(self.host(index)): \(reason)"))
             return self.end(index)
         }
         if self.sources.hasAlternative(to: self.leases[index].order.source) {
             return self.loseSource(
-                self.leases[index].order.source, Failure(.protocol, "\(self.host(index)): \(reason)"))
+                self.leases[index].order.source, DownloadError(.protocol, "\(self.host(index)): \(reason)"))
                 + self.end(index)
         }
         let note: [DownloadAction] =
@@ -102,12 +102,12 @@ extension Fetching {
     }
 
     /// Handles a response that yields no bytes.
-    private mutating func refuse(_ index: Int, _ failure: Failure, now: Duration) -> [DownloadAction] {
+    private mutating func refuse(_ index: Int, _ failure: DownloadError, now: Duration) -> [DownloadAction] {
         var failure = failure
         if failure.code == .protocol {
             self.malformed += 1
             if self.malformed < Self.malformedMax {
-                failure = Failure(.protocol, failure.message, isTransient: true)
+                failure = DownloadError(.protocol, failure.message, isTransient: true)
             }
         }
         return self.count(failure, of: self.leases[index], now: now) + self.end(index)
@@ -143,12 +143,12 @@ extension Fetching {
     }
 
     /// The failure for a stream of unknown length that is longer than allowed or expected.
-    private func overlong(at index: Int) -> Failure {
+    private func overlong(at index: Int) -> DownloadError {
         if let expected = self.settings.lengthExpected, expected <= self.settings.lengthMaximum {
-            return Failure(
+            return DownloadError(
                 .integrity, "\(self.host(index)) has a file of more than the \(expected) bytes that it should have")
         }
-        return Failure(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed")
+        return DownloadError(.space, "the file is longer than the \(self.settings.lengthMaximum) bytes allowed")
     }
 
     /// Handles a stream without a length that continues after the end of the file. It is from another file, and so are
@@ -193,7 +193,7 @@ extension Fetching {
             } else if !segment.isComplete, lease.phase == .receiving, lease.hasProgressed {
                 self.pace(lease, now: now)
             } else if !segment.isComplete, lease.phase == .receiving {
-                let failure = Failure(
+                let failure = DownloadError(
                     .network, "\(self.sources[lease.order.source].host): the body ended without a byte",
                     isTransient: true)
                 actions += self.count(failure, of: lease, now: now)
@@ -289,7 +289,7 @@ extension Fetching {
         case .stalled where !lease.hasProgressed, .headTooSlow:
             let what = lease.revocation == .headTooSlow ? "no complete response head" : "no byte"
             let waited = lease.revocation == .headTooSlow ? self.settings.headTimeout : self.settings.stallTimeout
-            let failure = Failure(
+            let failure = DownloadError(
                 .network, "\(self.sources[lease.order.source].host): \(what) within \(waited.inSeconds) s",
                 isTransient: true)
             return self.count(failure, of: lease, now: now)
@@ -315,7 +315,7 @@ extension Fetching {
     }
 
     /// Handles a failed request for bytes: postpones the segment, or leaves the source, or fails the download.
-    mutating func count(_ failure: Failure, of lease: Lease, now: Duration) -> [DownloadAction] {
+    mutating func count(_ failure: DownloadError, of lease: Lease, now: Duration) -> [DownloadAction] {
         let (segment, source) = (lease.order.segment, lease.order.source)
         var failures = self.plan[segment]?.failures ?? 0
         switch self.decide(.bytes, failure, failures: failures, at: source, of: lease.id, now: now) {

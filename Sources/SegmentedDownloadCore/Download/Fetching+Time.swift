@@ -96,7 +96,7 @@ extension Fetching {
         if self.speedWindow.isTooSlow(bytes: self.bytesReceived, minimum: minimum, time: time, now: now) {
             let what = "fewer than \(minimum) bytes per second arrived for \(time.inSeconds) s"
             let host = self.sources[self.sources.reference].host
-            self.outcome = .failed(Failure(.network, "\(host): \(what)", isTransient: true))
+            self.outcome = .failed(DownloadError(.network, "\(host): \(what)", isTransient: true))
             return []
         }
         let slow = self.leases.indices.filter { index in

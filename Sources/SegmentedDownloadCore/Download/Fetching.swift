@@ -7,7 +7,7 @@ struct Fetching: Hashable, Sendable {
     /// The reason why no more leases are given out.
     enum Outcome: Hashable {
         case complete
-        case failed(Failure)
+        case failed(DownloadError)
         case changed(String)
         /// The URL leads to another resource than before.
         case moved

@@ -78,13 +78,13 @@ package enum LeaseEnd: Hashable, Sendable {
     /// It was told to stop and closed the connection before the end of the body.
     case stopped
     /// The network or the origin failed.
-    case failed(Failure)
+    case failed(DownloadError)
     /// segdl closed the connection.
     case revoked
     /// The local storage failed.
-    case storageFailed(Failure)
+    case storageFailed(DownloadError)
     /// The body does not match its own response, such as its `Content-Digest`. None of it is claimed.
-    case corrupt(Failure)
+    case corrupt(DownloadError)
     /// A compared byte differs from the one on disk; the source sent this one.
     case differs(at: Int64, byte: UInt8)
 }

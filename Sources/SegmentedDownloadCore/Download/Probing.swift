@@ -32,7 +32,7 @@ struct Probing: Hashable, Sendable {
         /// The bytes on disk came from another resource. The clause says how its content differs. If that
         /// is not certain, it is absent and the bytes must be compared.
         case elsewhere(String?)
-        case failed(Failure)
+        case failed(DownloadError)
     }
 
     /// 16 KiB: different files hardly agree over this length by chance, and it costs almost nothing.
@@ -43,7 +43,7 @@ struct Probing: Hashable, Sendable {
     var setsAside = false
     /// The failure of the file of other sources, if it had the wrong digest and is fetched again. What was stated about it holds
     /// for these bytes, too.
-    var mismatch: Failure?
+    var mismatch: DownloadError?
     /// The source that is asked.
     let source: SourceID
     var lease: Lease?
@@ -217,7 +217,7 @@ struct Probing: Hashable, Sendable {
     /// Handles an unusable answer to a range: repeats the request once, without a range.
     private mutating func ignoredRange(_ reason: String, _ settings: DownloadSettings) -> Verdict {
         guard self.sendsRange else {
-            return .failed(Failure(.protocol, "\(settings.hosts[self.source.rawValue]): \(reason)"))
+            return .failed(DownloadError(.protocol, "\(settings.hosts[self.source.rawValue]): \(reason)"))
         }
         self.sendsRange = false
         return .again([.report(.note("\(settings.hosts[self.source.rawValue]) does not support ranges: \(reason)"))])
@@ -237,7 +237,7 @@ struct Probing: Hashable, Sendable {
             if let mismatch = self.mismatch(ofLength: length, settings) { return .failed(mismatch) }
             guard length <= settings.lengthMaximum else {
                 return .failed(
-                    Failure(
+                    DownloadError(
                         .space, "the file is \(length) bytes long, more than the \(settings.lengthMaximum) allowed"))
             }
         }
@@ -248,11 +248,11 @@ struct Probing: Hashable, Sendable {
         self.mismatch(ofLength: 0, settings).map { .failed($0) } ?? .empty(resource)
     }
 
-    private func mismatch(ofLength length: Int64, _ settings: DownloadSettings) -> Failure? {
+    private func mismatch(ofLength length: Int64, _ settings: DownloadSettings) -> DownloadError? {
         settings.mismatch(ofLength: length, from: settings.hosts[self.source.rawValue])
     }
 
-    private func refusal(ofCodingOf resource: RemoteResource, _ settings: DownloadSettings) -> Failure? {
+    private func refusal(ofCodingOf resource: RemoteResource, _ settings: DownloadSettings) -> DownloadError? {
         settings.refusal(ofCodingOf: resource, from: settings.hosts[self.source.rawValue])
     }
 
@@ -345,7 +345,7 @@ struct Probing: Hashable, Sendable {
     }
 
     private mutating func unsatisfiable(_ length: Int64?, settings: DownloadSettings, now: Duration) -> Verdict {
-        let failure = Failure(
+        let failure = DownloadError(
             .protocol, "\(settings.hosts[self.source.rawValue]) answered 416 to a range that lies within the file",
             status: 416)
         switch self.purpose {
@@ -371,7 +371,7 @@ struct Probing: Hashable, Sendable {
 
     /// Handles a fetch that failed or was refused before any bytes.
     mutating func failed(
-        _ failure: Failure, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
+        _ failure: DownloadError, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
     ) -> Verdict {
         if failure.code == .changed { return .changed(failure.message) }
         // Other sources are asked before this one is asked again.
@@ -386,7 +386,7 @@ struct Probing: Hashable, Sendable {
         }
     }
 
-    func failedRequest(_ failure: Failure, isPaced: Bool = false, now: Duration) -> FailedRequest {
+    func failedRequest(_ failure: DownloadError, isPaced: Bool = false, now: Duration) -> FailedRequest {
         var request = FailedRequest(.first, failure, failures: self.failures)
         (request.hadContact, request.isPaced) = (self.hasContact, isPaced)
         request.waited = now - (self.beganAt ?? now)

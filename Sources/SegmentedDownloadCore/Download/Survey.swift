@@ -74,8 +74,8 @@ package struct ExistingFile: Hashable, Sendable {
 
     /// The file as the one that was asked for.
     ///
-    /// - Throws: ``Failure`` if it is not.
-    package func judged(by proof: VerifiedFile.Proof) throws(Failure) -> VerifiedFile {
+    /// - Throws: ``DownloadError`` if it is not.
+    package func judged(by proof: VerifiedFile.Proof) throws(DownloadError) -> VerifiedFile {
         try .judged(self.content, for: self.requirements, by: proof)
     }
 }

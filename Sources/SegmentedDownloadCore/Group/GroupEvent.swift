@@ -50,9 +50,9 @@ package enum MachineEvent: Hashable, Sendable {
     case prepared(ReadingWindow? = nil, hasDigest: Bool = false)
     /// The consumer of the window has taken all bytes before the offset.
     case taken(upTo: Int64, window: UInt64)
-    case storageFailed(Failure)
+    case storageFailed(DownloadError)
     case checkpointed(bytes: Int64)
-    case checkpointFailed(Failure)
+    case checkpointFailed(DownloadError)
     case revised
     case placed(VerifiedFile)
     case discarded

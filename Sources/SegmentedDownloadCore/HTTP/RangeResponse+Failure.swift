@@ -8,17 +8,17 @@ extension RangeResponse {
     ]
 
     /// The failure to report for a response whose body is not used. Only `refused` is transient.
-    package func failure(host: String) -> Failure {
+    package func failure(host: String) -> DownloadError {
         switch self {
         case .refused(let status, let retryAfter):
             let asked = retryAfter.map { " and asks to wait \($0.seconds) s" } ?? ""
-            return Failure(
+            return DownloadError(
                 .server, "\(host) answered \(status)\(asked)", isTransient: true, status: status,
                 retryAfter: retryAfter?.duration
             )
         case .unauthorized(let status, let challenge):
             let asked = challenge.map { " (\($0.printable))" } ?? ""
-            return Failure(
+            return DownloadError(
                 .auth, "\(host) answered \(status)\(asked)",
                 remedy: status == 407 ? .giveProxyCredentials : .giveCredentials, status: status)
         case .rejected(let status):
@@ -29,22 +29,22 @@ extension RangeResponse {
                 case 404: "Trying again will not help: the URL is wrong, or the file was removed or renamed"
                 default: nil
                 }
-            return Failure(
+            return DownloadError(
                 .server, "\(host) answered \(status)\(reason.isEmpty ? "" : " (\(reason))")", hint: hint, status: status
             )
         case .malformed(let reason), .ignoresRanges(let reason):
-            return Failure(.protocol, "\(host): \(reason)")
+            return DownloadError(.protocol, "\(host): \(reason)")
         case .redirected(let status, _):
-            return Failure(.server, "\(host) answered \(status): too many redirects", status: status)
+            return DownloadError(.server, "\(host) answered \(status): too many redirects", status: status)
         case .changed(let difference):
-            return Failure(.changed, "the remote file changed: \(difference)")
+            return DownloadError(.changed, "the remote file changed: \(difference)")
         case .moved(let difference):
-            return Failure(
+            return DownloadError(
                 .changed, "the remote file is another one: \(difference ?? "the URL leads to another place")")
         case .unsatisfiable:
-            return Failure(.protocol, "\(host) answered 416 to a range that lies within the file", status: 416)
+            return DownloadError(.protocol, "\(host) answered 416 to a range that lies within the file", status: 416)
         case .partial, .whole, .notModified:
-            return Failure(.protocol, "\(host) sent an unexpected response")
+            return DownloadError(.protocol, "\(host) sent an unexpected response")
         }
     }
 }

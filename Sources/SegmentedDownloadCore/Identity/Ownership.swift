@@ -26,9 +26,9 @@ package struct Ownership: Hashable, Sendable {
     }
 
     /// The failure to report for a file that is not trusted; nil if it is trusted.
-    package func failure(user: UInt32, path: String) -> Failure? {
+    package func failure(user: UInt32, path: String) -> DownloadError? {
         self.objection(user: user).map { why in
-            Failure(
+            DownloadError(
                 .exists, "\(path.printable) \(why): its content is not trusted. It stays as it is",
                 remedy: self.owner == user ? .trustOrMoveAway : .moveAwayOrChooseName)
         }

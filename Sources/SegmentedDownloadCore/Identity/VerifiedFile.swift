@@ -77,45 +77,45 @@ package struct VerifiedFile: Hashable, Sendable {
 
     /// Verifies a file against everything that is required of it.
     ///
-    /// - Throws: ``Failure`` with code `integrity` if the file is another one, `internal` if something was not compared.
+    /// - Throws: ``DownloadError`` with code `integrity` if the file is another one, `internal` if something was not compared.
     package static func judged(
         _ content: Content, for requirements: Requirements, by proof: Proof
-    ) throws(Failure) -> VerifiedFile {
+    ) throws(DownloadError) -> VerifiedFile {
         for digest in requirements.digests {
             let name = digest.algorithm.rawValue
             guard let hex = content.hexes[digest.algorithm] else {
-                throw Failure(.internal, "the file's \(name) was not compared")
+                throw DownloadError(.internal, "the file's \(name) was not compared")
             }
             guard hex == digest.hex else {
-                throw Failure(.integrity, "the file's \(name) is \(hex), not \(digest.hex)", remedy: .startOver)
+                throw DownloadError(.integrity, "the file's \(name) is \(hex), not \(digest.hex)", remedy: .startOver)
             }
         }
         if requirements.hasPieces {
             switch content.pieces {
             case .agree: break
             case .differ(let offset):
-                throw Failure(
+                throw DownloadError(
                     .integrity,
                     "the file does not have the digests of its pieces; the first that differs begins at byte \(offset)",
                     remedy: .startOver)
-            case nil: throw Failure(.internal, "the digests of the file's pieces were not compared")
+            case nil: throw DownloadError(.internal, "the digests of the file's pieces were not compared")
             }
         }
         if let length = requirements.length, length != content.length {
-            throw Failure(.integrity, "the file has \(content.length) bytes, expected \(length)")
+            throw DownloadError(.integrity, "the file has \(content.length) bytes, expected \(length)")
         }
         switch proof {
         case .received(let resource, _), .confirmed(let resource):
             if let length = resource.completeLength, length != content.length {
-                throw Failure(.integrity, "the file has \(content.length) bytes, but the server's has \(length)")
+                throw DownloadError(.integrity, "the file has \(content.length) bytes, but the server's has \(length)")
             }
             // A part cannot be compared with digests of the whole file. A digest of the part that the user gave decides.
             if resource.isPart, !requirements.hasDigests, let (one, other) = resource.conflictInDigests {
-                throw Failure(
+                throw DownloadError(
                     .integrity, "the server states that the whole file has \(one), and \(other)", remedy: .startOver)
             }
         case .digests where !requirements.hasDigests:
-            throw Failure(.internal, "no digest was compared")
+            throw DownloadError(.internal, "no digest was compared")
         case .recorded, .digests, .kept: break
         }
         return VerifiedFile(content, requirements, proof)

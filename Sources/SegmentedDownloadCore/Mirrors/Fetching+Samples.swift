@@ -105,7 +105,7 @@ extension Fetching {
             return self.refuseAudit(lease, now: now) + self.end(index)
         case .unsatisfiable, .notModified:
             let host = self.sources[lease.order.source].host
-            let failure = Failure(.protocol, "\(host) does not support ranges")
+            let failure = DownloadError(.protocol, "\(host) does not support ranges")
             return self.loseSource(lease.order.source, failure) + self.end(index)
         case .redirected, .refused, .unauthorized, .rejected, .malformed:
             let failure = response.failure(host: self.sources[lease.order.source].host)
@@ -134,7 +134,8 @@ extension Fetching {
         if self.sources.ids.contains(where: { $0 != source && self.sources[$0].canBeReference }) {
             // The refusals were this source's own.
             self.mode.noteServed()
-            return self.loseSource(source, Failure(.protocol, "\(host) does not support ranges")) + self.endSamples()
+            return self.loseSource(source, DownloadError(.protocol, "\(host) does not support ranges"))
+                + self.endSamples()
         }
         // The consumer of a stream has the bytes already, so they cannot be fetched again.
         guard self.window?.isStream != true else {
@@ -148,7 +149,7 @@ extension Fetching {
             + self.reviseIfSettled()
     }
 
-    private mutating func sampleFailed(_ failure: Failure, _ lease: Lease, now: Duration) -> [DownloadAction] {
+    private mutating func sampleFailed(_ failure: DownloadError, _ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
         let purpose: FailedRequest.Purpose = self.audits.contains(lease.id) ? .audit : .sample
         switch self.decide(purpose, failure, at: source, of: lease.id, now: now) {
@@ -186,7 +187,8 @@ extension Fetching {
         case .finished, .stopped:
             // A refusal was counted with its response.
             if lease.wasAccepted, !self.sources[source].isGone {
-                let failure = Failure(.network, "\(self.sources[source].host): no byte was received", isTransient: true)
+                let failure = DownloadError(
+                    .network, "\(self.sources[source].host): no byte was received", isTransient: true)
                 actions += self.sampleFailed(failure, lease, now: now)
             }
         case .differs(let offset, let byte):
@@ -197,7 +199,8 @@ extension Fetching {
         case .failed(let failure), .corrupt(let failure):
             actions += self.sampleFailed(failure, lease, now: now)
         case .revoked where lease.revocation == .stalled || lease.revocation == .headTooSlow:
-            let failure = Failure(.network, "\(self.sources[source].host): no response in time", isTransient: true)
+            let failure = DownloadError(
+                .network, "\(self.sources[source].host): no response in time", isTransient: true)
             actions += self.sampleFailed(failure, lease, now: now)
         case .revoked:
             break
@@ -240,7 +243,7 @@ extension Fetching {
             self.outcome = .complete
         } else if !self.hasUsable {
             self.outcome = .failed(
-                Failure(
+                DownloadError(
                     .network, "all sources failed before the bytes of mirrors were compared",
                     hint: "All bytes are kept; the same request repeats the comparison", isTransient: true))
         }

@@ -60,7 +60,7 @@ extension Fetching {
     ///
     /// - Parameter failures: The number of failures before this one, of the segment or the confirmation.
     mutating func decide(
-        _ purpose: FailedRequest.Purpose, _ failure: Failure, failures: Int = 0, at source: SourceID,
+        _ purpose: FailedRequest.Purpose, _ failure: DownloadError, failures: Int = 0, at source: SourceID,
         of lease: LeaseID? = nil, now: Duration
     ) -> RetryDecision {
         var request = FailedRequest(purpose, failure, failures: failures)
@@ -76,14 +76,14 @@ extension Fetching {
 
     /// Counts a failure against a source.
     mutating func failOver(
-        _ failure: Failure, from source: SourceID, after delay: Duration, now: Duration
+        _ failure: DownloadError, from source: SourceID, after delay: Duration, now: Duration
     ) -> [DownloadAction] {
         let failures = self.sources.fail(source, .elsewhere(after: delay), now: now)
         return [.report(.retrying(failure, attempt: failures, delay: delay))]
     }
 
     /// Stops using a source. Its bytes are kept.
-    mutating func loseSource(_ source: SourceID, _ failure: Failure) -> [DownloadAction] {
+    mutating func loseSource(_ source: SourceID, _ failure: DownloadError) -> [DownloadAction] {
         self.sources[source].trust = .failed
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(failure)
@@ -158,7 +158,7 @@ extension Fetching {
         if !isMoved, self.isExposed(source) {
             return self.quarantine(source, "\(reason); its bytes are fetched again")
         }
-        return self.loseSource(source, Failure(.changed, reason))
+        return self.loseSource(source, DownloadError(.changed, reason))
     }
 
     /// Replaces a reference that is gone with a source known to have the same bytes.
@@ -269,7 +269,7 @@ extension Fetching {
         actions += self.endSamples()
         guard self.sources.ids.contains(where: { !self.sources[$0].isGone }) else {
             self.outcome = .failed(
-                Failure(
+                DownloadError(
                     .integrity, "the sources have different files, and none of the accepted sources is left",
                     remedy: .giveCorrectSourceOrDigest))
             return actions

@@ -38,7 +38,7 @@ package struct FailedRequest: Hashable, Sendable {
     }
 
     package var purpose: Purpose
-    package var failure: Failure
+    package var failure: DownloadError
     /// The number of consecutive failures before this one, of the segment, or of the purpose if it has none.
     package var failures: Int
     /// Likewise, of the source.
@@ -53,7 +53,7 @@ package struct FailedRequest: Hashable, Sendable {
     /// Whether the group decides when the host is asked again after a refusal.
     package var isPaced = false
 
-    package init(_ purpose: Purpose, _ failure: Failure, failures: Int) {
+    package init(_ purpose: Purpose, _ failure: DownloadError, failures: Int) {
         (self.purpose, self.failure, self.failures) = (purpose, failure, failures)
     }
 

@@ -8,7 +8,7 @@ package enum TransientStatus {
     static let refusals: Set = [429, 503]
 }
 
-extension Failure {
+extension DownloadError {
     /// Whether a server refused one more request or connection.
     var isRefusal: Bool { self.status.map { TransientStatus.refusals.contains($0) } ?? false }
 }

@@ -51,7 +51,7 @@ struct SavingRoots: Hashable, Sendable {
         do throws(StorageError) {
             found = directory == root ? nil : try POSIXStorage().confined(to: root.string).status(of: directory.string)
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
         // What does not exist yet leads nowhere.
         guard found == nil || found?.kind == .directory else {

@@ -120,7 +120,7 @@ struct ChangedFileTests {
         let third = script.order(2)?.writesFrom ?? 0
         script.progress(2, to: third + 1_000_000)
         script.progress(0, to: 1 << 20)
-        for lease in [0, 1, 2] { script.end(lease, .failed(Failure(.network, "reset", isTransient: true))) }
+        for lease in [0, 1, 2] { script.end(lease, .failed(DownloadError(.network, "reset", isTransient: true))) }
         _ = script.take()
         for _ in 0..<50 {
             script.wait(.seconds(1))
@@ -142,7 +142,7 @@ struct ChangedFileTests {
         script.respond(0, .whole(RemoteResource(completeLength: nil)))
         script.tell(.prepared())
         script.progress(0, to: 50)
-        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
         script.respond(1, .partial(ByteRange(0..<100), RemoteResource(completeLength: 1000)))
         script.progress(1, to: 100)
@@ -157,7 +157,7 @@ struct ChangedFileTests {
         script.respond(0, .whole(RemoteResource(completeLength: nil)))
         script.tell(.prepared())
         script.progress(0, to: 1000)
-        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
         script.respond(1, .whole(RemoteResource(completeLength: nil)))
         script.progress(1, to: 1000, received: 500)
@@ -172,7 +172,7 @@ struct ChangedFileTests {
         script.respond(0, .whole(RemoteResource(completeLength: nil)))
         script.tell(.prepared())
         script.progress(0, to: 1000)
-        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
         script.respond(1, .whole(RemoteResource(completeLength: nil, endsWithConnection: true)))
         let answer = script.take().compactMap { action in
@@ -188,7 +188,7 @@ struct ChangedFileTests {
         script.respond(0, .whole(RemoteResource(completeLength: 1000)))
         script.tell(.prepared())
         script.progress(0, to: 500)
-        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
         script.respond(1, .whole(RemoteResource(completeLength: nil)))
         script.progress(1, to: 1000)
@@ -218,7 +218,7 @@ struct ChangedFileTests {
         script.respond(0, .whole(RemoteResource(completeLength: 1000)))
         script.tell(.prepared())
         script.progress(0, to: 500)
-        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
         _ = script.take()
         script.respond(1, .partial(ByteRange(0..<100), RemoteResource(completeLength: 1000)))

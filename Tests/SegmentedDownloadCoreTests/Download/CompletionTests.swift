@@ -38,7 +38,7 @@ struct CompletionTests {
 
     @Test("A part changed by another process is surveyed and completed again a few times; a wrong digest is not")
     func healing() {
-        let changed = Failure(.integrity, "cut", isTransient: true)
+        let changed = DownloadError(.integrity, "cut", isTransient: true)
         var script = Script.fetching(1, length: 16 << 20)
         script.complete(0)
         for healing in 0..<DownloadStateMachine.healingsMax {
@@ -59,7 +59,7 @@ struct CompletionTests {
         var other = Script.fetching(1, length: 16 << 20)
         other.complete(0)
         _ = other.take()
-        other.tell(.storageFailed(Failure(.integrity, "another digest")))
+        other.tell(.storageFailed(DownloadError(.integrity, "another digest")))
         #expect(!other.take().contains(.survey))
     }
 
@@ -86,7 +86,7 @@ struct CompletionTests {
         script.progress(0, to: 1)
         script.wait(.seconds(6))
         _ = script.take()
-        script.tell(.checkpointFailed(Failure(.file, "input/output error")))
+        script.tell(.checkpointFailed(DownloadError(.file, "input/output error")))
         #expect(script.take() == [.revoke(LeaseID(0))])
         script.end(0, .revoked)
         #expect(script.failure?.code == .file)
@@ -96,7 +96,7 @@ struct CompletionTests {
     func diskFails() {
         var script = Script.receiving(2)
         _ = script.take()
-        script.end(0, .storageFailed(Failure(.space, "no space")))
+        script.end(0, .storageFailed(DownloadError(.space, "no space")))
         #expect(script.take() == [.revoke(LeaseID(1))])
         script.end(1, .revoked)
         #expect(script.take() == [.checkpoint(isPause: true)])
@@ -111,7 +111,7 @@ struct CompletionTests {
         script.progress(0, to: 8 << 20)
         script.complete(1)
         #expect(script.take() == [.revoke(LeaseID(0))])
-        script.end(0, .storageFailed(Failure(.space, "no space")))
+        script.end(0, .storageFailed(DownloadError(.space, "no space")))
         script.tell(.checkpointed(bytes: 0))
         #expect(script.failure?.code == .space)
     }
@@ -131,7 +131,8 @@ struct CompletionTests {
             script.end(lease, .revoked)
             #expect(script.take() == [.checkpoint(isPause: true)])
             script.tell(.checkpointed(bytes: 3 << 20))
-            #expect(script.failure == Failure(.network, "the time limit of 60.0 s was reached"))
+            #expect(
+                script.failure == DownloadError(.network, "the time limit of 60.0 s was reached", isTransient: false))
         }
         receive(0, &script)
         script.tell(.resume)

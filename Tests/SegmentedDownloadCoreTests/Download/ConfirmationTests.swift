@@ -100,7 +100,7 @@ struct ConfirmationTests {
         let leases = fetching.openAll()
         fetching.bring(leases[0], to: Self.length / 2, at: .seconds(5))
         _ = fetching.ended(leases[0], .finished, now: .seconds(5))
-        _ = fetching.ended(leases[1], .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(5))
+        _ = fetching.ended(leases[1], .failed(DownloadError(.network, "reset", isTransient: true)), now: .seconds(5))
         let again = try fetching.asked(at: .seconds(60))
         fetching.accept(again.lease, at: .seconds(60))
         fetching.bring(again.lease, to: Self.length, at: .seconds(61))
@@ -291,7 +291,7 @@ struct ConfirmationTests {
 
     @Test("A connection that breaks before the head counts as an attempt, one that breaks after it does not")
     func broken() throws {
-        let failure = Failure(.network, "reset", isTransient: true)
+        let failure = DownloadError(.network, "reset", isTransient: true)
         var fetching = try Self.complete(after: Self.late)
         var now = Self.late
         for _ in 1...Confirmation.attemptsMax {

@@ -77,7 +77,7 @@ struct FetchingFaultTests {
         "Server errors for one segment do not cause a burst of requests", arguments: [500, 502, 504, 408])
     func noStorm(status: Int) {
         var script = Script.receiving(2)
-        script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(1, .failed(DownloadError(.network, "reset", isTransient: true)))
         var requests = 0
         var lease = 2
         for step in 0..<600 {
@@ -95,7 +95,7 @@ struct FetchingFaultTests {
     @Test("Refusals while other requests are served do not count as failures of a segment")
     func crowdIsNoFailure() {
         var script = Script.receiving(2)
-        script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(1, .failed(DownloadError(.network, "reset", isTransient: true)))
         var lease = 2
         for step in 0..<12_000 where script.conclusion == nil {
             script.wait(.milliseconds(100))
@@ -122,7 +122,7 @@ struct FetchingFaultTests {
         for _ in 0..<5_000 where script.conclusion == nil {
             if script.order(lease) != nil {
                 requests += 1
-                script.end(lease, .failed(Failure(.network, "reset", isTransient: true)))
+                script.end(lease, .failed(DownloadError(.network, "reset", isTransient: true)))
                 lease += 1
             }
             for case .checkpoint in script.take() { script.tell(.checkpointed(bytes: 0)) }
@@ -166,7 +166,7 @@ struct FetchingFaultTests {
         var script = Script.fetching(1)
         for cut in 1...60 {
             script.progress(cut - 1, to: Int64(cut) << 20)
-            script.end(cut - 1, .failed(Failure(.network, "reset", isTransient: true)))
+            script.end(cut - 1, .failed(DownloadError(.network, "reset", isTransient: true)))
             #expect(script.order(cut)?.writesFrom == Int64(cut) << 20)
             script.accept(cut, Script.resource)
         }
@@ -177,7 +177,7 @@ struct FetchingFaultTests {
     @Test("A shorter 206 than requested is kept, and the rest is requested")
     func shortResponse() {
         var script = Script.receiving(2)
-        script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(1, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
         let from: Int64 = 32 << 20
         script.respond(2, .partial(ByteRange(from..<(from + 100_000)), Script.resource))
@@ -192,7 +192,7 @@ struct FetchingFaultTests {
     @Test("While others are served, a connection that is refused for days costs nothing but itself")
     func retryAfterTooLongForOne() {
         var script = Script.receiving(2)
-        script.end(1, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(1, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
         script.progress(0, to: 1000)
         script.respond(2, Self.long)
@@ -209,7 +209,7 @@ struct FetchingFaultTests {
     func retryAfterTooLong() {
         var script = Script.receiving(1)
         script.progress(0, to: 1000)
-        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(1))
         script.respond(1, Self.long)
         script.end(1, .finished)
@@ -255,7 +255,7 @@ struct FetchingFaultTests {
         var fetching = Fetching.sample(isSegmented: false)
         let order = try fetching.asked()
         _ = fetching.responded(order.lease, .ignoresRanges("no Content-Range"), now: .zero)
-        #expect(fetching.outcome == .failed(Failure(.protocol, "one: no Content-Range")))
+        #expect(fetching.outcome == .failed(DownloadError(.protocol, "one: no Content-Range")))
     }
 
     @Test("A checkpoint is due once enough bytes are new")

@@ -119,7 +119,7 @@ struct HedgingTests {
             #expect(script.take() == [.answer(order.lease, .stop)])
             script.end(lease, .finished)
         } else {
-            script.end(lease, .failed(Failure(.network, "reset", isTransient: true)))
+            script.end(lease, .failed(DownloadError(.network, "reset", isTransient: true)))
         }
         #expect(script.conclusion == nil && script.leases == [0])
         script.wait(.milliseconds(500))

@@ -58,7 +58,7 @@ struct PausingTests {
                 case .answer(let lease, .stop): script.end(lease.rawValue, .finished)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
                 case .revise: script.tell(.revised)
-                case .interrupt: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
+                case .interrupt: script.tell(.storageFailed(DownloadError(.cancelled, "interrupted")))
                 case .discard: script.tell(.discarded)
                 case .answer, .narrow, .place, .replaceExisting, .require, .report, .conclude: break
                 }
@@ -87,7 +87,7 @@ struct PausingTests {
                 case .revoke(let lease): script.end(lease.rawValue, .revoked)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
                 case .revise: script.tell(.revised)
-                case .interrupt: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
+                case .interrupt: script.tell(.storageFailed(DownloadError(.cancelled, "interrupted")))
                 case .survey: script.tell(.surveyed(.nothing))
                 case .answer, .narrow, .place, .replaceExisting, .require, .discard, .report, .conclude: break
                 }
@@ -103,7 +103,7 @@ struct PausingTests {
         script.tell(.pause)
         script.tell(.resume)
         #expect(script.take().contains(.interrupt))
-        script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
+        script.tell(.storageFailed(DownloadError(.cancelled, "interrupted")))
         #expect(script.take().contains(.survey) && script.conclusion == nil)
         script.tell(.surveyed(.nothing))
         #expect(script.conclusion == nil && !script.machine.isIdle)
@@ -133,7 +133,7 @@ struct PausingTests {
                 case .revoke(let lease): script.end(lease.rawValue, .revoked)
                 case .checkpoint: script.tell(.checkpointed(bytes: 0))
                 case .revise: script.tell(.revised)
-                case .interrupt: script.tell(.storageFailed(Failure(.cancelled, "interrupted")))
+                case .interrupt: script.tell(.storageFailed(DownloadError(.cancelled, "interrupted")))
                 case .discard:
                     discards += 1
                     script.tell(.discarded)
@@ -176,7 +176,7 @@ struct PausingTests {
         for moment in [Moment.surveying, .preparing, .placing] {
             var script = Self.script(at: moment)
             script.tell(.pause)
-            script.tell(.storageFailed(Failure(.file, "input/output error")))
+            script.tell(.storageFailed(DownloadError(.file, "input/output error")))
             if moment == .placing { script.tell(.checkpointed(bytes: 0)) }
             #expect(script.conclusion != nil)
             script.tell(.resume)
@@ -191,7 +191,7 @@ struct PausingTests {
         script.tell(.pause)
         script.tell(.resume)
         for lease in script.leases { script.end(lease, .revoked) }
-        script.tell(.checkpointFailed(Failure(.file, "input/output error")))
+        script.tell(.checkpointFailed(DownloadError(.file, "input/output error")))
         #expect(script.failure?.code == .file)
         script.tell(.resume)
         script.tell(.surveyed(.nothing))
@@ -208,7 +208,7 @@ struct PausingTests {
         script.tell(.cancel(keepingPartial: false))
         for lease in script.leases { script.end(lease, .revoked) }
         _ = script.take()
-        script.tell(.checkpointFailed(Failure(.file, "input/output error")))
+        script.tell(.checkpointFailed(DownloadError(.file, "input/output error")))
         #expect(script.take() == [.discard])
     }
 
@@ -224,7 +224,7 @@ struct PausingTests {
     func integrityOutlives() {
         var script = Self.script(at: .placing)
         script.tell(.pause)
-        script.tell(.storageFailed(Failure(.integrity, "another digest")))
+        script.tell(.storageFailed(DownloadError(.integrity, "another digest")))
         script.tell(.checkpointed(bytes: 0))
         #expect(script.failure?.code == .integrity)
     }

@@ -112,12 +112,12 @@ struct ProbingTests {
     @Test(
         "A permanent error is final at once",
         arguments: [
-            (RangeResponse.rejected(status: 404), Failure.Code.server), (.rejected(status: 403), .server),
+            (RangeResponse.rejected(status: 404), DownloadError.Code.server), (.rejected(status: 403), .server),
             (.unauthorized(status: 401, challenge: nil), .auth), (.malformed("CL"), .protocol),
             (.redirected(status: 302, location: "/"), .server),
         ]
     )
-    func finalAnswers(response: RangeResponse, code: Failure.Code) {
+    func finalAnswers(response: RangeResponse, code: DownloadError.Code) {
         var script = Script()
         script.tell(.surveyed(.nothing))
         script.respond(0, response)
@@ -165,7 +165,7 @@ struct ProbingTests {
         script.tell(.surveyed(.nothing))
         for attempt in 0..<4 {
             #expect(script.leases == [attempt])
-            script.end(attempt, .failed(Failure(.network, "no such host", isTransient: true)))
+            script.end(attempt, .failed(DownloadError(.network, "no such host", isTransient: true)))
             script.wait(.seconds(60))
         }
         #expect(script.failure?.code == .network)
@@ -229,7 +229,7 @@ struct ProbingTests {
         let id = DownloadID(0)
         _ = machine.handle(.added(id, settings, seed: 1), now: .seconds(5))
         _ = machine.handle(.download(id, .surveyed(.nothing)), now: .seconds(5))
-        let failure = Failure(.network, "no route", isTransient: true)
+        let failure = DownloadError(.network, "no route", isTransient: true)
         let actions = machine.handle(.download(id, .ended(LeaseID(0), .failed(failure))), now: .seconds(6))
         #expect(actions.contains(.download(id, .report(.retrying(failure, attempt: 1, delay: .zero)))))
         #expect(actions.contains { if case .fetch(_, let order) = $0 { order.source == SourceID(1) } else { false } })

@@ -11,7 +11,7 @@ struct RelocationTests {
     private static func fetching(_ done: Int64, _ change: (inout DownloadSettings) -> Void = { _ in }) -> Script {
         var script = Script.fetching(.exactly(1), length: Self.length, change)
         script.progress(0, to: done)
-        script.end(0, .failed(Failure(.network, "broken", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "broken", isTransient: true)))
         return script
     }
 
@@ -38,7 +38,7 @@ struct RelocationTests {
         script.accept(probe.lease.rawValue, Self.resource)
         script.tell(.prepared())
         script.progress(probe.lease.rawValue, to: end)
-        script.end(probe.lease.rawValue, .failed(Failure(.network, "broken", isTransient: true)))
+        script.end(probe.lease.rawValue, .failed(DownloadError(.network, "broken", isTransient: true)))
     }
 
     @Test("Without new bytes the bytes are compared a bounded number of times; then the file counts as changed")

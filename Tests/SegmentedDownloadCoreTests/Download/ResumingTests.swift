@@ -265,7 +265,7 @@ struct ResumingTests {
             script.accept(lease, .tagged("\"b\"", length: Self.length))
             script.tell(.prepared())
             script.progress(lease, to: 100)
-            script.end(lease, .failed(Failure(.network, "reset", isTransient: true)))
+            script.end(lease, .failed(DownloadError(.network, "reset", isTransient: true)))
             script.wait(.seconds(1))
         }
         #expect(script.failure?.code == .changed)
@@ -313,7 +313,7 @@ struct ResumingTests {
     @Test("A part that once did not match its digest is not resumed without a digest")
     func rejected() {
         for (continuation, code) in [(.auto, nil), (.must, .integrity)]
-            as [(DownloadOptions.Continuation, Failure.Code?)]
+            as [(DownloadOptions.Continuation, DownloadError.Code?)]
         {
             var script = Script(.exactly(4)) { $0.continuation = continuation }
             var saved = SavedPartial(resource: Self.strong, completeLength: Self.length, missing: [5..<Self.length])

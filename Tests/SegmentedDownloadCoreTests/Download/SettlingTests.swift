@@ -115,7 +115,7 @@ struct SettlingTests {
         for (end, revocation, failures) in [
             (.revoked, .stalled, 1), (.revoked, .headTooSlow, 1), (.revoked, .tooSlow, 0), (.revoked, .yielding, 0),
             (.revoked, .stopping, 0), (.finished, nil, 1), (.stopped, nil, 1), (.finished, .stopping, 0),
-            (.failed(Failure(.network, "reset", isTransient: true)), nil, 1),
+            (.failed(DownloadError(.network, "reset", isTransient: true)), nil, 1),
         ] as [(LeaseEnd, Lease.Revocation?, Int)] {
             var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: ["one", "two"])
             let sample = fetching.sample(0..<1000, from: Self.two, now: .zero)
@@ -244,7 +244,7 @@ struct SettlingTests {
 
     @Test("A failure where others were served within the last second is a matter of how many, and is not counted")
     func crowded() throws {
-        let failure = Failure(.network, "reset", isTransient: true)
+        let failure = DownloadError(.network, "reset", isTransient: true)
         for (servedAt, isServed) in [(9001, true), (9000, false)] {
             var fetching = Fetching.sample(pieces: 4)
             let (one, other) = (try fetching.asked(), try fetching.asked())

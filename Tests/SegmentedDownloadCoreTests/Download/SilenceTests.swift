@@ -38,7 +38,7 @@ struct SilenceTests {
         let next = try #require(script.orders.last { $0.segment == segment }?.lease, "it is requested again")
         #expect(Self.revoked(&script, within: 100, &bytes) == nil, "no request made later has had a response")
         // One of them gets a response.
-        script.end(2, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(2, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.wait(.seconds(5))
         let other = try #require(script.leases.last)
         _ = script.take()

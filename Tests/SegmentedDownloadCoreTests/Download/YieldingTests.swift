@@ -89,7 +89,7 @@ struct YieldingTests {
         let machine = { (script: Script) in try #require(script.machine.machine(Script.id)) }
         #expect(try machine(script).additionalConnectionsUsable(max: 8, now: script.now) == 0)
         for lease in script.leases where lease > 3 {
-            script.end(lease, .failed(Failure(.network, "", isTransient: true)))
+            script.end(lease, .failed(DownloadError(.network, "", isTransient: true)))
         }
         var limits = GroupStateMachine.Limits()
         limits.connections = 3

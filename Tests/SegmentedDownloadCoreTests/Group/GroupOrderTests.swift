@@ -27,7 +27,7 @@ struct GroupOrderTests {
             order.append(running)
             waiting.remove(running)
             let id = DownloadID(running)
-            _ = machine.handle(.download(id, .storageFailed(Failure(.file, "enough"))), now: .zero)
+            _ = machine.handle(.download(id, .storageFailed(DownloadError(.file, "enough"))), now: .zero)
         }
         return order
     }
@@ -79,7 +79,7 @@ struct GroupOrderTests {
             request: RangeRequest(),
             head: ResponseHead(status: 200, fields: [.contentLength: "5"]))
         _ = machine.handle(.download(id, .responded(leases[0], resource, suggestedName: nil)), now: .zero)
-        _ = machine.handle(.download(id, .storageFailed(Failure(.file, "full"))), now: .zero)
+        _ = machine.handle(.download(id, .storageFailed(DownloadError(.file, "full"))), now: .zero)
         #expect(machine.machine(id)?.conclusion != nil)
         _ = machine.handle(.removed(id), now: .zero)
         #expect(machine.machine(id) == nil && !machine.isIdle)
@@ -100,7 +100,7 @@ struct GroupOrderTests {
         for number in 0..<1000 {
             let (id, next) = (DownloadID(number), DownloadID(number + 3))
             #expect(machine.machine(id)?.isSurveying == true)
-            _ = machine.handle(.download(id, .storageFailed(Failure(.file, "enough"))), now: .zero)
+            _ = machine.handle(.download(id, .storageFailed(DownloadError(.file, "enough"))), now: .zero)
             _ = machine.handle(.removed(id), now: .zero)
             var settings = DownloadSettings()
             settings.host = "host"
@@ -109,7 +109,8 @@ struct GroupOrderTests {
         #expect(machine.placesCount == 3)
         for number in 1000..<1003 {
             #expect(!machine.isIdle)
-            _ = machine.handle(.download(DownloadID(number), .storageFailed(Failure(.file, "enough"))), now: .zero)
+            _ = machine.handle(
+                .download(DownloadID(number), .storageFailed(DownloadError(.file, "enough"))), now: .zero)
         }
         #expect(machine.isIdle)
     }
@@ -133,7 +134,7 @@ struct GroupOrderTests {
             (0..<4).filter { machine.machine(DownloadID($0))?.isSurveying == true }
         }
         #expect(begun(machine) == [0, 1])
-        _ = machine.handle(.download(DownloadID(0), .storageFailed(Failure(.file, "enough"))), now: .zero)
+        _ = machine.handle(.download(DownloadID(0), .storageFailed(DownloadError(.file, "enough"))), now: .zero)
         #expect(begun(machine) == [1, 2])
     }
 }

@@ -277,7 +277,7 @@ struct RequestPaceTests {
         "A task of a job gives up no file in the first ten minutes of a host that answered before, unless retries are limited"
     )
     func patience() {
-        let refusal = Failure(.server, "busy", isTransient: true, status: 503)
+        let refusal = DownloadError(.server, "busy", isTransient: true, status: 503)
         var settings = DownloadSettings()
         #expect(!settings.retry.allows(refusal, failures: 11, waited: .seconds(60)))
         settings.isOfJob = true

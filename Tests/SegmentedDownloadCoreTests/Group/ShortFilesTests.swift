@@ -62,7 +62,7 @@ struct ShortFilesTests {
         /// A file is not there.
         mutating func fail(_ number: Int, isTransient: Bool = false) {
             guard let order = self.orders.removeValue(forKey: number) else { return }
-            let end = LeaseEnd.failed(Failure(.network, "is not there", isTransient: isTransient))
+            let end = LeaseEnd.failed(DownloadError(.network, "is not there", isTransient: isTransient))
             self.tell(.download(DownloadID(number), .ended(order.lease, end)))
         }
 

@@ -14,8 +14,8 @@ struct ResponseFailureTests {
             (.redirected(status: 302, location: "http://elsewhere/"), .server, 302),
             (.changed("another length"), .changed, nil), (.moved(nil), .changed, nil),
             (.unsatisfiable(completeLength: 5), .protocol, 416), (.notModified(), .protocol, nil),
-        ] as [(RangeResponse, Failure.Code, Int?)])
-    func code(response: RangeResponse, code: Failure.Code, status: Int?) {
+        ] as [(RangeResponse, DownloadError.Code, Int?)])
+    func code(response: RangeResponse, code: DownloadError.Code, status: Int?) {
         let failure = response.failure(host: "host")
         #expect(failure.code == code && failure.status == status)
         #expect(failure.isTransient == (status == 503))

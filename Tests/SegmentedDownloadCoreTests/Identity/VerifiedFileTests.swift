@@ -12,8 +12,8 @@ struct VerifiedFileTests {
 
     private static func code(
         _ content: Content, _ requirements: VerifiedFile.Requirements = .init(), _ proof: VerifiedFile.Proof = .kept
-    ) -> Failure.Code? {
-        do throws(Failure) {
+    ) -> DownloadError.Code? {
+        do throws(DownloadError) {
             _ = try VerifiedFile.judged(content, for: requirements, by: proof)
             return nil
         } catch {
@@ -41,7 +41,7 @@ struct VerifiedFileTests {
 
     @Test("Digests of pieces that were given must have been compared, and agree")
     func pieces() {
-        let cases: [(Content.Pieces?, Failure.Code?)] = [
+        let cases: [(Content.Pieces?, DownloadError.Code?)] = [
             (.agree, nil), (.differ(at: 0), .integrity), (nil, .internal),
         ]
         for (pieces, code) in cases {
@@ -56,7 +56,7 @@ struct VerifiedFileTests {
         let own = try Self.digest(.md5, "d")
         let content = Content(length: 1, hexes: [.md5: own.hex])
         for (count, wholeLength, code) in [(2, 9, nil), (3, 9, .integrity), (3, 1, nil)]
-            as [(Int, Int64, Failure.Code?)]
+            as [(Int, Int64, DownloadError.Code?)]
         {
             var resource = RemoteResource(completeLength: 1, wholeLength: wholeLength)
             resource.state(Array(stated[..<count]))

@@ -114,7 +114,7 @@ struct DisputeTests {
         for sample in samples[1...] { Self.answer(&script, sample, agreeing: true) }
         Self.answer(&script, samples[0], agreeing: false)
         let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
-        script.end(arbitration.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
+        script.end(arbitration.lease.rawValue, .failed(DownloadError(.network, "it broke", isTransient: true)))
         // The next free connection asks.
         script.complete(0)
         let again = try #require(Self.samples(script).first { $0.spot?.count == 1 })
@@ -130,7 +130,7 @@ struct DisputeTests {
         script.wait(.milliseconds(100))
         Self.answer(&script, try #require(Self.samples(script).first), agreeing: false)
         let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
-        let busy = Failure(.server, "busy", isTransient: true, retryAfter: .seconds(2))
+        let busy = DownloadError(.server, "busy", isTransient: true, retryAfter: .seconds(2))
         script.end(arbitration.lease.rawValue, .failed(busy))
         script.complete(0)
         script.wait(.seconds(1))
@@ -218,7 +218,7 @@ struct DisputeTests {
         let samples = Self.samples(script)
         for sample in samples[1...] { Self.answer(&script, sample, agreeing: true) }
         Self.answer(&script, samples[0], agreeing: false)
-        let broken = LeaseEnd.failed(Failure(.network, "no way there", isTransient: true))
+        let broken = LeaseEnd.failed(DownloadError(.network, "no way there", isTransient: true))
         var count = 0
         for _ in 0..<1000 where count <= Disputes.arbitrationsMax + 2 {
             for order in script.orders {
@@ -274,7 +274,7 @@ struct DisputeTests {
             // One byte arrives each time, then nothing.
             script.accept(order.lease.rawValue, Self.resource)
             script.progress(order.lease.rawValue, to: order.writesFrom, received: 1)
-            script.end(order.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
+            script.end(order.lease.rawValue, .failed(DownloadError(.network, "it broke", isTransient: true)))
             script.wait(.seconds(300))
             for order in script.orders where !order.isSample { script.complete(order.lease.rawValue) }
         }
@@ -337,7 +337,7 @@ struct DisputeTests {
         // The first source fails before it can arbitrate on a byte of an earlier run.
         let doubt = try #require(Self.samples(script).first)
         #expect(doubt.source == SourceID(1))
-        script.end(probe.lease.rawValue, .failed(Failure(.server, "gone")))
+        script.end(probe.lease.rawValue, .failed(DownloadError(.server, "gone")))
         Self.answer(&script, doubt, agreeing: false)
         let arbitration = try #require(Self.samples(script).first { $0.spot?.count == 1 })
         #expect(arbitration.source == SourceID(2))

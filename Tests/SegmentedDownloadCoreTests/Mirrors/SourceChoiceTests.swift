@@ -127,7 +127,8 @@ struct SourceChoiceTests {
         var fetching = try Self.afterMoves(Disagreement.attemptsForPlace - 1, Fetching.sample())
         let order = try fetching.asked(at: .seconds(10))
         fetching.accept(order.lease, at: .seconds(10))
-        _ = fetching.ended(order.lease, .failed(Failure(.network, "broken", isTransient: true)), now: .seconds(10))
+        _ = fetching.ended(
+            order.lease, .failed(DownloadError(.network, "broken", isTransient: true)), now: .seconds(10))
         #expect(try Self.afterMoves(Disagreement.attemptsForPlace - 1, fetching, at: .seconds(100)).outcome == nil)
     }
 
@@ -147,7 +148,7 @@ struct SourceChoiceTests {
 
     @Test("The last source that is lost is the end")
     func lost() {
-        let failure = Failure(.network, "gone")
+        let failure = DownloadError(.network, "gone", isTransient: false)
         var fetching = Self.known(2)
         _ = fetching.loseSource(Self.two, failure)
         #expect(fetching.outcome == nil)
@@ -310,10 +311,10 @@ struct SourceChoiceTests {
     @Test("The end of one that was outrun is the end of nothing, but for what it says of disk and file")
     func outrunEnds() throws {
         let (fetching, late) = try Self.outrun()
-        let failure = Failure(.network, "reset", isTransient: true)
+        let failure = DownloadError(.network, "reset", isTransient: true)
         for (end, outcome) in [
             (.revoked, nil), (.failed(failure), nil), (.finished, nil),
-            (.failed(Failure(.changed, "another tag")), .changed("another tag")),
+            (.failed(DownloadError(.changed, "another tag")), .changed("another tag")),
             (.storageFailed(failure), .failed(failure)),
         ] as [(LeaseEnd, Fetching.Outcome?)] {
             var ended = fetching
@@ -331,7 +332,7 @@ struct SourceChoiceTests {
         fetching.path.ratesBefore = [1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
-        _ = fetching.ended(order.lease, .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(3))
+        _ = fetching.ended(order.lease, .failed(DownloadError(.network, "reset", isTransient: true)), now: .seconds(3))
         #expect(fetching.hedging.nextAt == .seconds(4) && fetching.outcome == nil && fetching.leases.count == 1)
     }
 }

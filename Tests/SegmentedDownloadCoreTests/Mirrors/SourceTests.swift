@@ -193,7 +193,7 @@ struct SourceTests {
             resource: resource, completeLength: Self.length, missing: [(1 << 20)..<Self.length], reference: SourceID(1))
         var script = Script(.exactly(2)) { $0.hosts = ["a", "b"] }
         script.tell(.surveyed(.partial(saved)))
-        script.end(0, .failed(Failure(.network, "it broke", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "it broke", isTransient: true)))
         script.wait(.seconds(10))
         let probe = try #require(script.orders.first)
         #expect(probe.source == .first && probe.mark == 1)
@@ -207,13 +207,13 @@ struct SourceTests {
         script.respond(0, .whole(resource))
         script.tell(.prepared())
         script.progress(0, to: 1 << 20)
-        script.end(0, .failed(Failure(.network, "it broke", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "it broke", isTransient: true)))
         var count = 0
         while let order = script.orders.first, count < 100 {
             count += 1
             script.respond(order.lease.rawValue, .whole(resource))
             script.progress(order.lease.rawValue, to: order.writesFrom, received: order.writesFrom)
-            script.end(order.lease.rawValue, .failed(Failure(.network, "it broke", isTransient: true)))
+            script.end(order.lease.rawValue, .failed(DownloadError(.network, "it broke", isTransient: true)))
             script.wait(.seconds(300))
         }
         #expect(count < 100)
@@ -231,7 +231,7 @@ struct SourceTests {
         script.wait(.milliseconds(100))
         Self.answerSamples(&script, agreeing: false)
         #expect(script.orders.allSatisfy { $0.source == .first })
-        script.end(0, .failed(Failure(.network, "reset", isTransient: true)))
+        script.end(0, .failed(DownloadError(.network, "reset", isTransient: true)))
         script.disagree("its validator was another one")
         for lease in script.leases { script.end(lease, .revoked) }
         script.answerCheckpoints()
@@ -269,7 +269,7 @@ struct SourceTests {
         Self.bringAll(&script)
         #expect(script.take().contains { $0.isPlace })
         for source in [SourceID.first, SourceID(1)] {
-            script.tell(.storageFailed(Failure(.integrity, "another digest")))
+            script.tell(.storageFailed(DownloadError(.integrity, "another digest")))
             let revisions = script.take().compactMap { if case .revise(let revision) = $0 { revision } else { nil } }
             let revision = try #require(revisions.first)
             #expect(revision.reference == source && !revision.withdrawn.isEmpty && script.plan != nil)
@@ -278,7 +278,7 @@ struct SourceTests {
             Self.bringAll(&script)
             #expect(script.take().contains { $0.isPlace })
         }
-        script.tell(.storageFailed(Failure(.integrity, "another digest")))
+        script.tell(.storageFailed(DownloadError(.integrity, "another digest")))
         script.answerCheckpoints()
         #expect(script.failure?.code == .integrity)
     }
@@ -290,7 +290,8 @@ struct SourceTests {
             let order = try fetching.asked()
             fetching.accept(order.lease, at: .zero)
             fetching.bring(order.lease, to: 1000, at: .seconds(1))
-            _ = fetching.ended(order.lease, .failed(Failure(.network, "reset", isTransient: true)), now: .seconds(1))
+            _ = fetching.ended(
+                order.lease, .failed(DownloadError(.network, "reset", isTransient: true)), now: .seconds(1))
             fetching.sources[.first].trust = trust
             let next = try fetching.asked(at: .seconds(2))
             #expect(next.isSample == (trust == .failed) && (!next.isSample || next.spot == 0..<1000))

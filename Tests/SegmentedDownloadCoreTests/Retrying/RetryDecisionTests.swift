@@ -4,11 +4,11 @@ import Testing
 @Suite("Retry decision")
 struct RetryDecisionTests {
     private static let policy = RetryPolicy()
-    private static let reset = Failure(.network, "reset", isTransient: true)
-    private static let refused = Failure(.server, "busy", isTransient: true, status: 503)
-    private static let long = Failure(
+    private static let reset = DownloadError(.network, "reset", isTransient: true)
+    private static let refused = DownloadError(.server, "busy", isTransient: true, status: 503)
+    private static let long = DownloadError(
         .server, "busy", isTransient: true, status: 503, retryAfter: Self.policy.retryAfterMax + .seconds(1))
-    private static let lasting = Failure(.server, "not found", status: 404)
+    private static let lasting = DownloadError(.server, "not found", status: 404)
 
     /// A decision without its delay.
     private enum Kind: Hashable { case counted, uncounted, fewerConnections, elsewhere, leaveSource, giveUp }
@@ -25,7 +25,7 @@ struct RetryDecisionTests {
     }
 
     private static func kind(
-        _ purpose: FailedRequest.Purpose, _ failure: Failure, failures: Int = 0,
+        _ purpose: FailedRequest.Purpose, _ failure: DownloadError, failures: Int = 0,
         _ change: (inout FailedRequest) -> Void = { _ in }
     ) -> Kind {
         var request = FailedRequest(purpose, failure, failures: failures)
@@ -42,7 +42,7 @@ struct RetryDecisionTests {
         #expect(Self.kind(.first, Self.reset, failures: first - 1) { $0.hadContact = false } == .counted)
         #expect(Self.kind(.first, Self.reset, failures: first) { $0.hadContact = false } == .giveUp)
         #expect(Self.kind(.bytes, Self.lasting) == .giveUp)
-        let misdirected = Failure(.server, "misdirected", isTransient: true, status: 421)
+        let misdirected = DownloadError(.server, "misdirected", isTransient: true, status: 421)
         #expect(Self.kind(.bytes, misdirected) == .counted)
         #expect(Self.kind(.bytes, misdirected, failures: 1) == .giveUp)
         var policy = Self.policy
@@ -85,7 +85,7 @@ struct RetryDecisionTests {
     @Test("With another source a failure is counted against the one that failed, and a lasting one ends its use")
     func sources() {
         for purpose in [FailedRequest.Purpose.first, .bytes, .sample, .audit] {
-            let decide = { (failure: Failure, failures: Int) in
+            let decide = { (failure: DownloadError, failures: Int) in
                 Self.kind(purpose, failure, failures: 1000) {
                     ($0.hasAlternative, $0.failuresOfSource) = (true, failures)
                 }
@@ -112,7 +112,7 @@ struct RetryDecisionTests {
         #expect(Self.kind(.confirmation, Self.reset) == .counted)
         #expect(Self.kind(.confirmation, Self.reset, failures: 1) == .giveUp)
         #expect(Self.kind(.confirmation, Self.lasting) == .giveUp)
-        let slow = Failure(.server, "busy", isTransient: true, status: 503, retryAfter: .seconds(6))
+        let slow = DownloadError(.server, "busy", isTransient: true, status: 503, retryAfter: .seconds(6))
         #expect(Self.kind(.confirmation, slow) == .giveUp)
         var policy = Self.policy
         policy.retriesMax = 0

@@ -155,7 +155,7 @@ struct Script {
 
     var leases: [Int] { self.orders.map(\.lease.rawValue) }
 
-    var failure: Failure? {
+    var failure: DownloadError? {
         guard case .failed(let failure) = self.conclusion else { return nil }
         return failure
     }

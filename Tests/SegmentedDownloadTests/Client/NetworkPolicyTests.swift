@@ -43,7 +43,7 @@ struct NetworkPolicyTests {
         arguments: [(["none0"], "a.example"), (["six0"], "203.0.113.1"), (["127.0.0.1"], "[::1]"), ([], "a.example")])
     func noAddress(interfaces: [String], host: String) throws {
         let machine = try Self.machine()
-        let failure = #expect(throws: Failure.self) {
+        let failure = #expect(throws: DownloadError.self) {
             try NetworkPolicy(interfaces: interfaces).localAddress(to: host, among: machine)
         }
         #expect(failure?.code == .network && failure?.isTransient == true)

@@ -150,7 +150,7 @@ struct NetworkConformanceTests {
                 } catch {
                     found = error
                 }
-                let failure = try #require(found as? Failure)
+                let failure = try #require(found as? DownloadError)
                 #expect(failure.code == .network && failure.isTransient && !failure.message.isEmpty)
             }
         }

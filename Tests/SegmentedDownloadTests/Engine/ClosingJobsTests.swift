@@ -63,7 +63,7 @@ struct ClosingJobsTests {
     @Test("An engine that is closed goes on until every part is closed")
     func unfinished() throws {
         var office = try EngineOffice()
-        office.tell(.storageFailed(Failure(.file, "enough")))
+        office.tell(.storageFailed(DownloadError(.file, "enough")))
         office.tell(.close)
         office.desk.closing.begin(office.job.id)
         #expect(!office.desk.isFinished)

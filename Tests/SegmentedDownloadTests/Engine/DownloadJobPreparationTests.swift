@@ -64,7 +64,7 @@ struct DownloadJobPreparationTests {
             do {
                 _ = try await job.prepare(WatchedJob.preparation(length: 51 + reserved), id: 8)
                 Issue.record("a file was begun that does not fit")
-            } catch let failure as Failure {
+            } catch let failure as DownloadError {
                 #expect(failure.code == .space)
                 #expect(failure.message.contains("needs \(51 + reserved) bytes, and \(50 + reserved) are free"))
             }

@@ -50,8 +50,8 @@ struct DownloadJobSurveyTests {
     private static func code(
         _ policy: DownloadOptions.ExistingFilePolicy, hasRecord: Bool = true, isInLaterRun: Bool = false,
         placing: (inout DownloadRequest) -> Void, _ change: (inout DownloadRequest) -> Void = { _ in }
-    ) async throws -> Failure.Code? {
-        var code: Failure.Code?
+    ) async throws -> DownloadError.Code? {
+        var code: DownloadError.Code?
         try await WatchedJob.run { disk, directory in
             let placed = PlacedFiles()
             try await WatchedJob.place(disk, directory, placed: placed, placing)

@@ -70,7 +70,7 @@ struct DownloadJobTests {
     @Test("What has come to the destination while a file was fetched is replaced only where that was asked for")
     func cameMeanwhile() async throws {
         for (policy, code) in [(.verify, .exists), (.fail, .exists), (.overwrite, nil)]
-            as [(DownloadOptions.ExistingFilePolicy, Failure.Code?)]
+            as [(DownloadOptions.ExistingFilePolicy, DownloadError.Code?)]
         {
             try await WatchedJob.run { disk, directory in
                 let job = try WatchedJob.job(disk, directory) { $0.ifExists = policy }

@@ -24,7 +24,7 @@ extension EngineStateTests {
         var office = try EngineOffice()
         for number in 1...2 { office.tell(.add(try EngineOffice.job(number))) }
         // The entry of the last one moves to the place of the first.
-        office.tell(.storageFailed(Failure(.file, "enough")))
+        office.tell(.storageFailed(DownloadError(.file, "enough")))
         office.tell(.remove(office.job.id))
         let job = try EngineOffice.job(3)
         let log = EngineOffice.Log(job)
@@ -44,7 +44,7 @@ extension EngineStateTests {
         office.start()
         let step = EngineState.ManifestStep.checkpoint(isPause: false)
         let begins = office.desk.begin(step, of: office.job.id)
-        office.desk.conclude(office.job, .failed(Failure(.file, "enough")), now: .zero)
+        office.desk.conclude(office.job, .failed(DownloadError(.file, "enough")), now: .zero)
         let beginsAgain = office.desk.begin(step, of: office.job.id)
         #expect(begins && beginsAgain)
     }
@@ -75,7 +75,7 @@ extension EngineStateTests {
         var office = try EngineOffice(segments: 1)
         office.start()
         #expect(office.job.state == .running)
-        office.desk.conclude(office.job, .failed(Failure(.file, "enough")), now: .zero)
+        office.desk.conclude(office.job, .failed(DownloadError(.file, "enough")), now: .zero)
         office.job.update(state: .retrying)
         _ = office.desk.open(office.orders[0], of: office.job.id)
         #expect(office.job.state == .probing)

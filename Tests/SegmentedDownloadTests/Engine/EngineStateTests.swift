@@ -7,7 +7,7 @@ import Testing
 /// What observers are told of what happens, and in which order, without network or disk.
 @Suite("The engine's desk")
 struct EngineStateTests {
-    private static let reset = LeaseEnd.failed(Failure(.network, "reset", isTransient: true))
+    private static let reset = LeaseEnd.failed(DownloadError(.network, "reset", isTransient: true))
 
     // MARK: States
 
@@ -174,7 +174,7 @@ struct EngineStateTests {
         office.bring(0, 1000)
         office.tell(.tick)
         let quarter = EngineOffice.length / 4
-        office.tell(.ended(LeaseID(3), .failed(Failure(.server, "refused", isTransient: true))))
+        office.tell(.ended(LeaseID(3), .failed(DownloadError(.server, "refused", isTransient: true))))
         let segments = office.desk.segments(of: office.job, now: .zero)
         #expect(segments.map(\.start) == (0..<4).map { $0 * quarter })
         #expect(segments.map(\.end) == (1...4).map { $0 * quarter })
@@ -190,7 +190,7 @@ struct EngineStateTests {
 
     @Test("How it ends is a state, and then the event that says so")
     func ends() throws {
-        let failure = Failure(.server, "gone")
+        let failure = DownloadError(.server, "gone")
         for (conclusion, state) in [
             (.completed(try EngineOffice.file()), .completed),
             (.completed(try EngineOffice.file(wasThere: true)), .completed), (.failed(failure), .failed),
@@ -227,14 +227,14 @@ struct EngineStateTests {
         var office = try EngineOffice()
         office.start()
         _ = office.log.take()
-        let failure = Failure(.server, "busy")
+        let failure = DownloadError(.server, "busy")
         office.desk.tell(.retrying(failure, attempt: 2, delay: .seconds(3)), office.job)
         office.desk.tell(.checkpointed(bytes: 77), office.job)
         office.desk.tell(.note("a note"), office.job)
         office.desk.tell(.connectionCountFound(6), office.job)
         #expect(
             office.log.take() == [
-                .retrying(DownloadError(failure), attempt: 2, delay: .seconds(3)), .checkpoint(bytesDurable: 77),
+                .retrying(failure, attempt: 2, delay: .seconds(3)), .checkpoint(bytesDurable: 77),
                 .note("a note"),
             ])
         #expect(office.job.connectionCountFound == 6)
@@ -291,7 +291,7 @@ struct EngineStateTests {
         }
         for gone in [1, 0, 4] {
             for case .download(let id, .conclude(let conclusion)) in desk.take(
-                .event(DownloadID(gone), .storageFailed(Failure(.file, "enough"))), now: .zero)
+                .event(DownloadID(gone), .storageFailed(DownloadError(.file, "enough"))), now: .zero)
             {
                 if let job = desk.job(id) { desk.conclude(job, conclusion, now: .zero) }
             }
@@ -321,7 +321,7 @@ struct EngineStateTests {
     func finished() throws {
         var office = try EngineOffice()
         #expect(!office.desk.isFinished)
-        office.tell(.storageFailed(Failure(.file, "enough")))
+        office.tell(.storageFailed(DownloadError(.file, "enough")))
         #expect(!office.desk.isFinished)
         office.tell(.close)
         #expect(office.desk.isFinished)

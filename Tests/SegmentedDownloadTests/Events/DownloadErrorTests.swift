@@ -49,21 +49,10 @@ struct DownloadErrorTests {
         #expect(Self.options(in: #"    let left = f("a") -x + g("b")"#).isEmpty)
     }
 
-    @Test("Each failure of the engine keeps its code, remedy and transience")
-    func conversion() {
-        for code in Failure.Code.allCases {
-            let failure = Failure(code, "it failed", remedy: .startOver, isTransient: true, status: 401, errno: 5)
-            let error = DownloadError(failure)
-            #expect(DownloadError.Code.allCases.contains(error.code) && error.code.rawValue == code.rawValue)
-            #expect(error.remedy == .startOver && error.isTransient && error.failure == failure)
-        }
-        #expect(DownloadError.Code.allCases.count == Failure.Code.allCases.count)
-    }
-
     @Test("The time that a server asks to wait is kept")
     func retryAfter() {
-        let failure = Failure(.server, "busy", status: 503, retryAfter: .seconds(120))
-        let error = DownloadError(failure)
+        let failure = DownloadError(.server, "busy", status: 503, retryAfter: .seconds(120))
+        let error = failure
         #expect(error.retryAfter == .seconds(120) && error.failure.retryAfter == .seconds(120))
         #expect(DownloadError(.server, "busy", status: 503).retryAfter == nil)
     }
@@ -91,14 +80,14 @@ struct DownloadErrorTests {
         ])
     func transientStatus(status: Int, isTransient: Bool) {
         #expect(DownloadError(.server, "refused", status: status).isTransient == isTransient)
-        #expect(DownloadError(Failure(.server, "refused", status: status)).isTransient == isTransient)
+        #expect(DownloadError(DownloadError(.server, "refused", status: status)).isTransient == isTransient)
     }
 
     @Test("A network failure is transient unless a time limit or a setting causes it")
     func transientNetwork() {
         #expect(DownloadError(.network, "reset").isTransient)
-        #expect(DownloadError(Failure(.network, "reset", isTransient: true)).isTransient)
-        #expect(!DownloadError(Failure(.network, "not finished in time")).isTransient)
+        #expect(DownloadError(DownloadError(.network, "reset", isTransient: true)).isTransient)
+        #expect(!DownloadError(DownloadError(.network, "not finished in time")).isTransient)
         #expect(!DownloadError(.usage, "malformed").isTransient && !DownloadError(.changed, "another").isTransient)
     }
 

@@ -58,9 +58,9 @@ struct DescriptorLimitTests {
         // Each attempt closes what it opened.
         for _ in 0..<64 { try DescriptorLimit.check() }
         var held = Self.useUp()
-        var failures: [Failure?] = []
+        var failures: [DownloadError?] = []
         for _ in 0...6 {
-            do throws(Failure) {
+            do throws(DownloadError) {
                 try DescriptorLimit.check()
                 failures.append(nil)
             } catch {

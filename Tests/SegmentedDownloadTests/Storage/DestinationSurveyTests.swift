@@ -34,7 +34,7 @@ struct DestinationSurveyTests {
             try FileManager.default.createDirectory(atPath: paths.destination, withIntermediateDirectories: false)
             #expect {
                 try Surveyor(storage: POSIXStorage()).survey(paths, policy: policy)
-            } throws: { ($0 as? Failure)?.code == .exists }
+            } throws: { ($0 as? DownloadError)?.code == .exists }
         }
     }
 
@@ -47,7 +47,7 @@ struct DestinationSurveyTests {
             try #require(mkfifo(paths.destination, 0o600) == 0)
             #expect {
                 try Surveyor(storage: POSIXStorage()).survey(paths, policy: policy)
-            } throws: { ($0 as? Failure)?.code == .exists }
+            } throws: { ($0 as? DownloadError)?.code == .exists }
             // It may also get there during the download.
             #expect { try POSIXStorage().checkReplaceable(paths.destination) } throws: {
                 ($0 as? StorageError)?.condition == .exists

@@ -328,7 +328,7 @@ struct FinisherTests {
             do {
                 _ = try await finisher.finish(length: 100, unless: Latch())
                 Issue.record("a part of 99 bytes was finished as one of 100")
-            } catch let failure as Failure {
+            } catch let failure as DownloadError {
                 #expect(failure.code == .integrity && failure.isTransient)
             }
             _ = try await subject.part.checkpoint(isPause: true)
@@ -486,7 +486,7 @@ struct FinisherTests {
             do {
                 _ = try await finisher.finish(length: 100, unless: Latch())
                 Issue.record("a name that could not be synced was called durable")
-            } catch let failure as Failure {
+            } catch let failure as DownloadError {
                 #expect(failure.message.contains("is complete and in place"))
             }
             #expect(subject.exists(subject.paths.destination) && subject.exists(subject.paths.manifest))

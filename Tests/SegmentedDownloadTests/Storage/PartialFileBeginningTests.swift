@@ -243,7 +243,7 @@ struct PartialFileBeginningTests {
             let paths = DestinationPaths(directory: directory, name: "file.bin")
             for (lock, code, isUnlocked) in [
                 (nil, nil, false), (.unsupported, nil, true), (.busy, .exists, false),
-            ] as [(StorageLock?, Failure.Code?, Bool)] {
+            ] as [(StorageLock?, DownloadError.Code?, Bool)] {
                 let disk = WatchedStorage()
                 if let lock { disk.setLock(lock) }
                 disk.before("lock file.bin.segdl-part") {

@@ -27,7 +27,7 @@ struct PartialFileSpaceTests {
             let reserved = try subject.part.file.status().allocated
             for (length, free, code) in [
                 (100, 100 - reserved, nil), (101, 100 - reserved, .space), (nil, 0, nil), (.max, .max, nil),
-            ] as [(Int64?, Int64, Failure.Code?)] {
+            ] as [(Int64?, Int64, DownloadError.Code?)] {
                 subject.disk.setFreeSpace(free)
                 #expect(await failureCode { try subject.part.checkSpace(for: length) } == code)
             }

@@ -65,7 +65,7 @@ struct ReadBackTests {
     func damaged(isReadAlong: Bool) async throws {
         try await Self.resumed(damage: [5, Self.length - 1]) { subject, part in
             if isReadAlong { await part.readBackAlong() }
-            let failure = await #expect(throws: Failure.self) {
+            let failure = await #expect(throws: DownloadError.self) {
                 try await Self.finisher(subject, part).finish(length: Self.length, unless: Latch())
             }
             #expect(failure?.code == .integrity && failure?.isTransient == true)

@@ -13,7 +13,7 @@ struct StorageErrorTests {
             (.permission, .file, .chooseDirectory, false), (.readOnly, .file, .chooseDirectory, false),
             (.nameTooLong, .file, .shortenName, false), (.tooManyFiles, .file, nil, true),
             (.unsupported, .file, nil, false), (.other, .file, nil, false),
-        ] as [(StorageError.Condition, Failure.Code, Remedy?, Bool)] {
+        ] as [(StorageError.Condition, DownloadError.Code, Remedy?, Bool)] {
             let error = StorageError(call: "open", path: "a/b", errno: 7, condition: condition, text: "no luck")
             #expect(error.failure.code == code && error.failure.remedy == remedy, "\(condition)")
             #expect((error.failure.hint != nil) == hasHint, "\(condition)")

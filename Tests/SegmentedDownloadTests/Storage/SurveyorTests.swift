@@ -183,7 +183,8 @@ struct SurveyorTests {
 
     @Test("A manifest without a part cannot be resumed, and another file of that name is not replaced")
     func manifestAlone() async throws {
-        for (text, code) in [("SEGDLMAN", nil), ("", nil), ("my own notes", .exists)] as [(String, Failure.Code?)] {
+        for (text, code) in [("SEGDLMAN", nil), ("", nil), ("my own notes", .exists)] as [(String, DownloadError.Code?)]
+        {
             try await WatchedPart.run { subject in
                 subject.part.close()
                 try FileManager.default.removeItem(atPath: subject.paths.part)

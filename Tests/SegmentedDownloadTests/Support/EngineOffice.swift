@@ -13,7 +13,7 @@ struct EngineOffice {
         func withResponse<Answer: Sendable>(
             to request: TransportRequest, _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
         ) async throws -> Answer {
-            throw Failure(.internal, "no request is made here")
+            throw DownloadError(.internal, "no request is made here")
         }
 
         func limit(_ limits: ReceiveLimits?, for owner: ObjectIdentifier) {}

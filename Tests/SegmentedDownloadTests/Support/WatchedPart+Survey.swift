@@ -11,7 +11,7 @@ extension WatchedPart {
     }
 
     /// The code with which surveying fails.
-    func surveyCode(_ policy: DownloadOptions.ExistingFilePolicy = .verify) async -> Failure.Code? {
+    func surveyCode(_ policy: DownloadOptions.ExistingFilePolicy = .verify) async -> DownloadError.Code? {
         await failureCode { try self.survey(policy).part?.close() }
     }
 }

@@ -96,11 +96,11 @@ func condition(of body: () async throws -> some Any) async -> StorageError.Condi
 }
 
 /// The code of the failure that something throws.
-func failureCode(of body: () async throws -> some Any) async -> Failure.Code? {
+func failureCode(of body: () async throws -> some Any) async -> DownloadError.Code? {
     do {
         _ = try await body()
         return nil
     } catch {
-        return (error as? Failure)?.code
+        return (error as? DownloadError)?.code
     }
 }

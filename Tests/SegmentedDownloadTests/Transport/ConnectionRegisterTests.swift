@@ -44,7 +44,7 @@ struct ConnectionRegisterTests {
     }
 
     /// Admits a channel as the transport does, on its loop.
-    private static func admit(_ channel: any Channel, to register: ConnectionRegister) async -> Failure.Code? {
+    private static func admit(_ channel: any Channel, to register: ConnectionRegister) async -> DownloadError.Code? {
         await failureCode { try await channel.eventLoop.flatSubmit { register.admit(channel) }.get() }
     }
 

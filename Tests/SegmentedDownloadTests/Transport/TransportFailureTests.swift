@@ -14,8 +14,8 @@ import Testing
 
 /// Errors of the HTTP client, TLS and the system, as the failures that users read.
 @Suite struct TransportFailureTests {
-    private static func failure(_ error: any Error) throws -> Failure {
-        try #require(AsyncHTTPClientTransport.failure(error, host: "h") as? Failure)
+    private static func failure(_ error: any Error) throws -> DownloadError {
+        try #require(AsyncHTTPClientTransport.failure(error, host: "h") as? DownloadError)
     }
 
     @Test(
@@ -29,7 +29,7 @@ import Testing
         // The reason is NIO's text for programmers, and not part of the message.
         for reason in ["connect(descriptor:addr:size:)", "read (errno: 1): (x)"] {
             let failure = try Self.failure(IOError(errnoCode: number, reason: reason))
-            #expect(failure == Failure(.network, message, isTransient: true, errno: number))
+            #expect(failure == DownloadError(.network, message, isTransient: true, errno: number))
         }
     }
 
@@ -38,12 +38,12 @@ import Testing
         let failure = try Self.failure(NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])))
         #expect(
             failure
-                == Failure(
+                == DownloadError(
                     .tls, "h broke off the TLS handshake", hint: "If it speaks plain HTTP there, write http://",
                     isTransient: true))
         for error in [BoringSSLError.syscallError, .zeroReturn] {
             let failure = try Self.failure(NIOSSLError.handshakeFailed(error))
-            #expect(failure == Failure(.tls, "h broke off the TLS handshake", isTransient: true))
+            #expect(failure == DownloadError(.tls, "h broke off the TLS handshake", isTransient: true))
         }
     }
 
@@ -51,7 +51,7 @@ import Testing
     func otherHandshakeFailure() throws {
         let error = BoringSSLInternalError.eofDuringAdditionalCertficiateChainValidation
         let failure = try Self.failure(NIOSSLError.handshakeFailed(.sslError([error])))
-        #expect(failure == Failure(.tls, "h: \("\([error])".printable)", remedy: .trustAuthority))
+        #expect(failure == DownloadError(.tls, "h: \("\([error])".printable)", remedy: .trustAuthority))
         #expect(!error.isDistrustedCertificate)
     }
 

@@ -303,7 +303,7 @@ package struct FleetSimulation {
         guard let order = connection.order, connection.phase == .asking else { return }
         switch connection.answer {
         case .unreachable:
-            self.end(index, .failed(Failure(.network, "connection refused", isTransient: true)), after: 0)
+            self.end(index, .failed(DownloadError(.network, "connection refused", isTransient: true)), after: 0)
         case .refused(let status, let seconds):
             self.connections[index].phase = .waiting
             let retryAfter = seconds.flatMap { RetryAfter(fieldValue: "\($0)", date: nil, fallbackNow: nil) }
@@ -387,7 +387,7 @@ package struct FleetSimulation {
         for index in self.connections.indices {
             switch self.connections[index].phase {
             case .receiving, .waiting:
-                self.end(index, .failed(Failure(.network, "connection reset", isTransient: true)))
+                self.end(index, .failed(DownloadError(.network, "connection reset", isTransient: true)))
             case .asking:
                 self.connections[index].answer = .unreachable
                 if self.connections[index].holdsPlace {

@@ -44,13 +44,13 @@ extension MachineWorld {
         if connection.isRevoked, connection.phase != .over, Bool.random(using: &self.generator) {
             // The last write when a connection ends may fail too.
             let fails = connection.phase == .receiving && self.chance(self.faultiness / 10)
-            self.end(index, fails ? .storageFailed(Failure(.file, "input/output error")) : .revoked)
+            self.end(index, fails ? .storageFailed(DownloadError(.file, "input/output error")) : .revoked)
             return
         }
         switch connection.phase {
         case .asking:
             if self.chance(self.faultiness / 2) {
-                self.end(index, .failed(Failure(.network, "connection refused", isTransient: true)))
+                self.end(index, .failed(DownloadError(.network, "connection refused", isTransient: true)))
             } else if let headAt = connection.headAt, headAt <= self.now {
                 self.answerRequest(index)
             }
@@ -125,7 +125,7 @@ extension MachineWorld {
         let connection = self.connections[index]
         guard let body = connection.body else { return }
         if self.chance(self.faultiness / 2) {
-            self.end(index, .failed(Failure(.network, "connection reset", isTransient: true)))
+            self.end(index, .failed(DownloadError(.network, "connection reset", isTransient: true)))
             return
         }
         if self.chance(self.faultiness / 5) {
@@ -133,7 +133,7 @@ extension MachineWorld {
             return
         }
         if self.chance(self.faultiness / 10) {
-            self.end(index, .storageFailed(Failure(.file, "input/output error")))
+            self.end(index, .storageFailed(DownloadError(.file, "input/output error")))
             return
         }
         // The offset of the body's next byte in the origin's file.

@@ -21,7 +21,7 @@ extension MachineWorld {
 
     mutating func perform(_ revision: Revision?, _ index: Int) {
         guard !self.chance(self.faultiness / 4) else {
-            self.later(index, .checkpointFailed(Failure(.file, "the data could not be synced")))
+            self.later(index, .checkpointFailed(DownloadError(.file, "the data could not be synced")))
             return
         }
         if let revision {
@@ -76,6 +76,6 @@ extension MachineWorld {
         self.later(
             index,
             self.chance(self.faultiness)
-                ? .storageFailed(Failure(.file, "no rename")) : .placed(.simulated(length: length)))
+                ? .storageFailed(DownloadError(.file, "no rename")) : .placed(.simulated(length: length)))
     }
 }

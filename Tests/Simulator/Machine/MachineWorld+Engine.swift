@@ -119,7 +119,7 @@ extension MachineWorld {
             self.later(index, .surveyed(self.survey(index)))
         case .prepare(let preparation):
             guard !self.chance(self.faultiness / 4) else {
-                self.later(index, .storageFailed(Failure(.space, "no space")))
+                self.later(index, .storageFailed(DownloadError(.space, "no space")))
                 break
             }
             self.checkSettingAside(preparation, index)
@@ -140,7 +140,7 @@ extension MachineWorld {
             guard let step = self.steps.firstIndex(where: { $0.id == id && $0.event.isInterruptible }) else { break }
             guard Bool.random(using: &self.generator) else { break }
             let at = self.steps[step].at
-            self.steps[step] = DiskStep(id: id, at: at, event: .storageFailed(Failure(.cancelled, "interrupted")))
+            self.steps[step] = DiskStep(id: id, at: at, event: .storageFailed(DownloadError(.cancelled, "interrupted")))
         case .discard:
             self.downloads[index].disk.discard()
             self.later(index, .discarded)

@@ -112,7 +112,7 @@ extension MachineWorld {
     }
 
     /// Whether a download may end because its file changed, or because it found another file in its place.
-    func mayEnd(with failure: Failure, _ download: Download) -> Bool {
+    func mayEnd(with failure: DownloadError, _ download: Download) -> Bool {
         guard let identity = download.identity else { return false }
         switch failure.code {
         case .changed: return identity.mayLookChanged

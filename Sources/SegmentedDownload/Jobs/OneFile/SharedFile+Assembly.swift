@@ -214,7 +214,7 @@ extension SharedFile {
             if replacing { try self.storage.checkReplaceable(self.paths.destination) }
             try self.storage.rename(path, to: self.paths.destination, replacing: replacing)
         } catch {
-            guard error.condition == .exists else { throw DownloadError(error.failure) }
+            guard error.condition == .exists else { throw error.failure }
             throw DownloadError(
                 .exists, "\(self.paths.destination.printable) exists; the complete file is kept as \(path.printable)",
                 hint: "Move it away, then: segdl assemble FILE")
@@ -226,7 +226,7 @@ extension SharedFile {
         _ content: VerifiedFile.Content, for digests: [ExpectedDigest], from resource: RemoteResource, at path: String,
         hint: String
     ) throws(DownloadError) -> VerifiedFile {
-        do throws(Failure) {
+        do throws(DownloadError) {
             return try .judged(content, for: .init(digests: digests), by: .received(resource, .validator))
         } catch {
             throw DownloadError(.integrity, "\(error.message). It is kept as \(path)", hint: hint)

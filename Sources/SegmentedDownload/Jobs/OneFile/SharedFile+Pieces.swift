@@ -63,7 +63,7 @@ extension SharedFile {
         do throws(StorageError) {
             return self.combinedRecords(plan, try self.names())
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 

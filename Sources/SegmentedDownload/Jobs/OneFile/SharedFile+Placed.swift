@@ -12,7 +12,7 @@ extension SharedFile {
         do throws(StorageError) {
             return try self.isAssembled(plan) ? plan : nil
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 
@@ -29,7 +29,7 @@ extension SharedFile {
 
     /// Opens the destination.
     ///
-    /// - Throws: ``DownloadError`` if it is not the plan's file, ``Failure`` if another user may have written it.
+    /// - Throws: ``DownloadError`` if it is not the plan's file, ``DownloadError`` if another user may have written it.
     func openPlaced(_ plan: SharedFilePlan) throws -> any StorageFile {
         let path = self.paths.destination
         let file = try self.storage.open(path, .read)

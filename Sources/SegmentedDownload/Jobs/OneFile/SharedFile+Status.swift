@@ -35,7 +35,7 @@ extension SharedFile {
         do throws(StorageError) {
             return try self.isAssembled(plan)
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 
@@ -102,7 +102,7 @@ extension SharedFile {
                 defer { file.close() }
                 try content.complete(from: file, for: digests, unless: Latch())
             }
-            do throws(Failure) {
+            do throws(DownloadError) {
                 return try .judged(content, for: .init(digests: digests), by: .kept)
             } catch {
                 throw DownloadError(

@@ -204,7 +204,7 @@ package struct SharedFile: Sendable {
             try self.storage.remove(self.paths(of: shard).destination)
             try await self.storage.synchronize(directory: self.directory)
         } catch {
-            throw DownloadError(error.failure)
+            throw error.failure
         }
     }
 

@@ -96,9 +96,9 @@ struct CertificateNames {
     }
 
     /// The failure if the certificate does not cover a host, else `nil`.
-    func failure(for host: String) -> Failure? {
+    func failure(for host: String) -> DownloadError? {
         guard !self.cover(host) else { return nil }
-        return Failure(
+        return DownloadError(
             .tls, "\(host.printable): the certificate is for another host (\(self.text.printable))",
             remedy: .skipNameCheck)
     }

@@ -1,5 +1,3 @@
-public import SegmentedDownloadCore
-
 /// The reason why a download did not complete.
 ///
 /// Switch on the code. The message states the facts, and the remedy or the hint says what to do. Each is one line and
@@ -89,13 +87,6 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.retryAfter = retryAfter
     }
 
-    package init(_ failure: Failure) {
-        self.init(
-            Code(rawValue: failure.code.rawValue), failure.message, hint: failure.hint, remedy: failure.remedy,
-            isTransient: failure.isTransient, status: failure.status, errno: failure.errno,
-            retryAfter: failure.retryAfter)
-    }
-
     /// Whether the fetched bytes are kept and a later request may complete the file with them.
     ///
     /// In a new group, adding the request does it. In the group whose download has failed, call ``Download/resume()``:
@@ -120,10 +111,11 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.advice.map { "\(self.code): \(self.message). \($0)." } ?? "\(self.code): \(self.message)."
     }
 
-    /// The error in the form that the engine uses.
-    package var failure: Failure {
-        Failure(
-            Failure.Code(rawValue: self.code.rawValue) ?? .internal, self.message, hint: self.hint, remedy: self.remedy,
-            isTransient: self.isTransient, status: self.status, errno: self.errno, retryAfter: self.retryAfter)
+    /// Whether another source may succeed where this one failed.
+    package var mayDifferAtOtherSource: Bool {
+        switch self.code {
+        case .network, .tls, .auth, .protocol, .server, .policy, .integrity: true
+        default: false
+        }
     }
 }
