@@ -28,7 +28,7 @@ extension DownloadClient {
             } catch let failure {
                 error = failure
             }
-            failed.failure = error.failure
+            failed.failure = error
             failed.hadContact = failed.hadContact || error.status != nil
             failed.waited = self.clock.now - beganAt
             guard case .again(let delay, _) = policy.decision(on: failed, using: &generator) else { throw error }

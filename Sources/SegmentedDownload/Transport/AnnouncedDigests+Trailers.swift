@@ -30,6 +30,6 @@ extension AnnouncedDigests {
             let name = HTTPField.Name(String(name.filter { $0 != " " && $0 != "\t" }))
             return name != nil && [Self.reprDigest, Self.contentDigest, Self.digest].contains(name)
         }
-        return stateDigests ? .stateDigests : head.values(.transferEncoding).isEmpty ? .none : .possible
+        return stateDigests ? .stateDigests : head.fields[values: .transferEncoding].isEmpty ? .none : .possible
     }
 }

@@ -218,7 +218,7 @@ package struct ConcurrencyBudget: Hashable, Sendable {
         host.isTrying = false
         host.ceiling = max(host.accepted, 1)
         let spacing = min(Self.probeDelay * (1 << min(host.refusals - 1, 6)), Self.probeDelayMax)
-        host.probeAt = now + max(spacing, asked)
+        host.probeAt = now + max(spacing, min(asked, Self.retryAfterMax))
         if !servesOthers {
             let paced = host.pace?.refused(asked: retryAfter, now: now, using: &self.generator)
             let delay = max(delayFixed ?? paced ?? asked, asked)

@@ -277,14 +277,20 @@ struct RequestPaceTests {
         "A task of a job gives up no file in the first ten minutes of a host that answered before, unless retries are limited"
     )
     func patience() {
-        let refusal = DownloadError(.server, "busy", isTransient: true, status: 503)
         var settings = DownloadSettings()
-        #expect(!settings.retry.allows(refusal, failures: 11, waited: .seconds(60)))
+        func isRepeated(failures: Int, hadContact: Bool = true, after seconds: Int) -> Bool {
+            let refusal = DownloadError(.server, "busy", isTransient: true, status: 503)
+            var request = FailedRequest(.bytes, refusal, failures: failures - 1)
+            (request.hadContact, request.waited) = (hadContact, .seconds(seconds))
+            var generator = SplitMix64(seed: 1)
+            return settings.retry.decision(on: request, using: &generator) != .giveUp
+        }
+        #expect(!isRepeated(failures: 11, after: 60))
         settings.isOfJob = true
-        #expect(settings.retry.allows(refusal, failures: 11, waited: .seconds(599)))
-        #expect(!settings.retry.allows(refusal, failures: 11, waited: .seconds(600)))
-        #expect(!settings.retry.allows(refusal, failures: 4, hadContact: false, waited: .seconds(60)))
+        #expect(isRepeated(failures: 11, after: 599))
+        #expect(!isRepeated(failures: 11, after: 600))
+        #expect(!isRepeated(failures: 4, hadContact: false, after: 60))
         settings.options.retries = 2
-        #expect(!settings.retry.allows(refusal, failures: 3, waited: .seconds(60)))
+        #expect(!isRepeated(failures: 3, after: 60))
     }
 }
