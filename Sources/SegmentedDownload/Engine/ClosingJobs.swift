@@ -50,7 +50,7 @@ extension DownloadEngine.Message {
         switch self {
         case .event(let id, _), .move(let id, _), .remove(let id): id
         case .ask(let job, _, _): job.id
-        case .add, .closed, .tick, .limits, .noticed, .adjust, .limit, .look, .stopResuming, .close: nil
+        case .add, .closed, .tick, .limits, .noticed, .adjust, .limit, .snapshot, .stopResuming, .close: nil
         }
     }
 }

@@ -27,7 +27,7 @@ final class DownloadEngine: Sendable {
         /// Apply a new rate limit for a download; `nil` removes it.
         case limit(DownloadID, bytesPerSecond: Int64?)
         /// Answer the pending requests for segment snapshots.
-        case look
+        case snapshot
         /// Resume no downloads any more.
         case stopResuming
         /// Add no more downloads, and run until all are at rest.
@@ -51,7 +51,7 @@ final class DownloadEngine: Sendable {
     let clock: any EngineClock
     private let allowance: Mutex<Allowance>
     let gate: RateGate
-    private let looks = SegmentSnapshot()
+    private let snapshots = SegmentSnapshot()
     private let seed: UInt64
     private let threads: EngineThreads
     /// The notices that processes of this machine share; nil if they share none.
@@ -105,7 +105,7 @@ final class DownloadEngine: Sendable {
 
     /// A snapshot of the download's segments; empty if there is no plan or the engine has ended.
     func segments(of job: DownloadJob) async -> [SegmentStatus] {
-        await self.looks.look(at: job) { self.post(.look) }
+        await self.snapshots.segments(of: job) { self.post(.snapshot) }
     }
 
     /// Runs until the group is closed and every download is at rest, or until the task is cancelled.
@@ -116,7 +116,7 @@ final class DownloadEngine: Sendable {
         var state = EngineState(machine: GroupStateMachine(limits: self.currentLimits.group), seed: self.seed)
         // Before the first request.
         if let news = self.notices?.news(now: self.clock.now) {
-            _ = state.take(.noticed(news), now: self.clock.now)
+            _ = state.handle(.noticed(news), now: self.clock.now)
         }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.tickForever() }
@@ -129,7 +129,7 @@ final class DownloadEngine: Sendable {
                 for message in messages where !state.isFinished { self.handle(message, state: &state, in: &group) }
                 self.hub.release()
             }
-            self.looks.close()
+            self.snapshots.close()
             group.cancelAll()
         }
         let now = self.clock.now
@@ -142,14 +142,14 @@ final class DownloadEngine: Sendable {
     private func handle(_ message: Message, state: inout EngineState, in group: inout DiscardingTaskGroup) {
         guard !state.closing.hold(message) else { return }
         self.adjustGate(after: message)
-        var actions = state.take(message, now: self.clock.now)
+        var actions = state.handle(message, now: self.clock.now)
         var next = 0
         while next < actions.count {
             actions += self.perform(actions[next], state: &state, in: &group)
             next += 1
         }
         self.beginNextStep(after: message, state: &state, in: &group)
-        if case .look = message { self.looks.answer { state.segments(of: $0, now: self.clock.now) } }
+        if case .snapshot = message { self.snapshots.answer { state.segments(of: $0, now: self.clock.now) } }
         guard case .closed(let id, _, _) = message else { return }
         let released = state.closing.end(id)
         for job in released.surveys { self.survey(job, in: &group) }
@@ -164,7 +164,7 @@ final class DownloadEngine: Sendable {
         case .limit(let id, let rate): self.gate.update(id, bytesPerSecond: rate)
         case .adjust(.priority(let id, let priority)):
             self.gate.update(id, weight: GroupStateMachine.weight(of: priority))
-        case .event, .closed, .move, .remove, .ask, .tick, .noticed, .adjust, .look, .stopResuming, .close:
+        case .event, .closed, .move, .remove, .ask, .tick, .noticed, .adjust, .snapshot, .stopResuming, .close:
             break
         }
     }
@@ -230,7 +230,7 @@ final class DownloadEngine: Sendable {
             state.lease(lease, of: job.id)?.answer(decision)
         case .narrow(let lease, let limit):
             let actual = state.lease(lease, of: job.id)?.narrow(to: limit) ?? .max
-            return state.take(.event(job.id, .narrowed(lease, to: actual)), now: self.clock.now)
+            return state.handle(.event(job.id, .narrowed(lease, to: actual)), now: self.clock.now)
         case .revoke(let lease):
             state.lease(lease, of: job.id)?.revoke(asFaulted: state.isFaulted(lease, of: job.id))
         case .survey:
@@ -243,7 +243,7 @@ final class DownloadEngine: Sendable {
             do throws(DownloadError) {
                 if try job.prepareInMemory(preparation, id: id) { return self.prepared(job, state: &state, in: &group) }
             } catch {
-                return state.take(.event(job.id, .storageFailed(error)), now: self.clock.now)
+                return state.handle(.event(job.id, .storageFailed(error)), now: self.clock.now)
             }
             self.spawn(job, in: &group) {
                 guard let finding = try await job.prepare(preparation, id: id) else {
@@ -277,7 +277,7 @@ final class DownloadEngine: Sendable {
                 return .discarded
             }
         case .report(let report):
-            state.tell(report, job)
+            state.publish(report, of: job)
         case .conclude(let conclusion):
             switch conclusion {
             case .completed, .cancelled: self.gate.forget(job.id)
@@ -297,7 +297,7 @@ final class DownloadEngine: Sendable {
         _ job: DownloadJob, state: inout EngineState, in group: inout DiscardingTaskGroup
     ) -> [GroupAction] {
         let message = Message.event(job.id, Self.preparedEvent(of: job))
-        let actions = state.take(message, now: self.clock.now)
+        let actions = state.handle(message, now: self.clock.now)
         self.beginNextStep(after: message, state: &state, in: &group)
         return actions
     }
@@ -357,7 +357,7 @@ final class DownloadEngine: Sendable {
         case .event(let id, .checkpointed), .event(let id, .revised), .event(let id, .checkpointFailed):
             guard let job = state.job(id), let step = state.endStep(of: id) else { return }
             self.perform(step, of: job, in: &group)
-        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .noticed, .adjust, .limit, .look,
+        case .add, .event, .closed, .move, .remove, .ask, .tick, .limits, .noticed, .adjust, .limit, .snapshot,
             .stopResuming, .close:
             break
         }

@@ -45,12 +45,12 @@ struct EngineState {
 
     mutating func randomNumber() -> UInt64 { self.generator.next() }
 
-    // MARK: Hearing
+    // MARK: Messages
 
     /// Handles a message.
     ///
     /// - Returns: The actions to perform.
-    mutating func take(_ message: DownloadEngine.Message, now: Duration) -> [GroupAction] {
+    mutating func handle(_ message: DownloadEngine.Message, now: Duration) -> [GroupAction] {
         switch message {
         case .add(let job):
             self.append(job)
@@ -62,7 +62,7 @@ struct EngineState {
             if !self.machine.holds(id) { self.forget(id) }
             return actions
         case .ask(let job, let event, let ticket):
-            let actions = self.take(.event(job.id, event), now: now)
+            let actions = self.handle(.event(job.id, event), now: now)
             // If the event itself leads to a conclusion, the ticket is released by the action that concludes.
             let concludes = actions.contains { action in
                 if case .download(job.id, .conclude) = action { true } else { false }
@@ -99,7 +99,7 @@ struct EngineState {
             return self.machine.handle(event, now: now)
         case .limit:
             return self.machine.handle(.rateChanged, now: now)
-        case .look:
+        case .snapshot:
             return []
         case .event(_, .resume) where self.resumesNothing:
             return []
@@ -198,7 +198,7 @@ struct EngineState {
         self.entries[index].job.count(bytesFetched: received)
     }
 
-    // MARK: Telling
+    // MARK: Events of downloads
 
     mutating func noteStart(of job: DownloadJob, now: Duration) {
         guard let index = self.index(job.id) else { return }
@@ -271,7 +271,7 @@ struct EngineState {
         entry.job.broadcaster.send(.progress(progress))
     }
 
-    mutating func tell(_ report: DownloadReport, _ job: DownloadJob) {
+    mutating func publish(_ report: DownloadReport, of job: DownloadJob) {
         switch report {
         case .started(let resource, let resumedFrom, let segmented):
             guard let index = self.index(job.id) else { return }
@@ -299,10 +299,10 @@ struct EngineState {
                 job.broadcaster.send(
                     .note("the server sends the file with content coding \(coding.printable); it is stored as sent"))
             }
-        case .segmentOpened(let id, let range, let source): self.tell(.opened, id, range, source, job)
-        case .segmentSplit(let id, let range): self.tell(.split, id, range, nil, job)
-        case .segmentDone(let id, let range, let source): self.tell(.done, id, range, source, job)
-        case .segmentRetry(let id, let range, let source): self.tell(.retry, id, range, source, job)
+        case .segmentOpened(let id, let range, let source): self.publish(.opened, id, range, source, of: job)
+        case .segmentSplit(let id, let range): self.publish(.split, id, range, nil, of: job)
+        case .segmentDone(let id, let range, let source): self.publish(.done, id, range, source, of: job)
+        case .segmentRetry(let id, let range, let source): self.publish(.retry, id, range, source, of: job)
         case .retrying(let failure, let attempt, let delay):
             if let index = self.index(job.id) {
                 self.entries[index].awaitsRetry = true
@@ -326,9 +326,9 @@ struct EngineState {
         }
     }
 
-    private func tell(
+    private func publish(
         _ state: DownloadEvent.SegmentChange.State, _ id: Segment.ID, _ range: Range<Int64>, _ source: SourceID?,
-        _ job: DownloadJob
+        of job: DownloadJob
     ) {
         let end = range.upperBound == .max ? nil : range.upperBound
         job.broadcaster.send(

@@ -2,13 +2,13 @@ import Synchronization
 
 /// Pending requests for segment snapshots. The engine's loop answers them, because it owns the plans.
 final class SegmentSnapshot: Sendable {
-    private struct Look {
+    private struct Waiting {
         let job: DownloadJob
         let continuation: CheckedContinuation<[SegmentStatus], Never>
     }
 
     private struct State {
-        var waiting: [Look] = []
+        var waiting: [Waiting] = []
         var isOver = false
     }
 
@@ -16,24 +16,24 @@ final class SegmentSnapshot: Sendable {
 
     /// Waits for the loop's answer; empty if the loop has ended.
     ///
-    /// - Parameter nudge: Makes the loop answer.
-    func look(at job: DownloadJob, nudge: () -> Void) async -> [SegmentStatus] {
+    /// - Parameter wake: Makes the loop answer.
+    func segments(of job: DownloadJob, wake: () -> Void) async -> [SegmentStatus] {
         await withCheckedContinuation { continuation in
             let isOver = self.state.withLock { state in
-                if !state.isOver { state.waiting.append(Look(job: job, continuation: continuation)) }
+                if !state.isOver { state.waiting.append(Waiting(job: job, continuation: continuation)) }
                 return state.isOver
             }
-            if isOver { continuation.resume(returning: []) } else { nudge() }
+            if isOver { continuation.resume(returning: []) } else { wake() }
         }
     }
 
     /// Answers all pending requests.
     func answer(_ segments: (DownloadJob) -> [SegmentStatus]) {
-        let looks = self.state.withLock { state in
+        let waiting = self.state.withLock { state in
             defer { state.waiting = [] }
             return state.waiting
         }
-        for look in looks { look.continuation.resume(returning: segments(look.job)) }
+        for one in waiting { one.continuation.resume(returning: segments(one.job)) }
     }
 
     /// Answers all pending and later requests with an empty array, after the loop has ended.

@@ -109,7 +109,7 @@ extension GroupStateMachine {
         var counting = self.active
         if !self.hasRoom(beside: counting) { counting.removeAll { self.waits($0, now: now) } }
         guard self.hasRoom(beside: counting) else { return }
-        var needing = counting.count { self.entries[$0].machine.standing != .ending }
+        var needing = counting.count { self.entries[$0].machine.phase != .ending }
         while self.hasRoom(beside: counting), needing < self.limits.connections,
             let index = self.nextQueued(isExtra: counting.count >= self.limits.downloads, now: now)
         {
@@ -167,7 +167,7 @@ extension GroupStateMachine {
     private func hasConnection(for index: Int, now: Duration) -> Bool {
         let host = self.entries[index].machine.settings.host
         let files = self.active.count {
-            self.entries[$0].machine.standing != .ending && self.entries[$0].machine.settings.host == host
+            self.entries[$0].machine.phase != .ending && self.entries[$0].machine.settings.host == host
         }
         let held = self.holdings.count { $0.host == host }
         // A trial of one more connection than the host served before is made only while all are in use.
@@ -195,7 +195,7 @@ extension GroupStateMachine {
         let hasNext = !self.queue.isEmpty
         return self.active.compactMap { index in
             guard self.entries[index].held == 0 else { return nil }
-            let isNext = hasNext && self.entries[index].isBrief && self.entries[index].machine.standing == .ending
+            let isNext = hasNext && self.entries[index].isBrief && self.entries[index].machine.phase == .ending
             guard isNext || self.entries[index].machine.isSurveying else { return nil }
             return self.entries[index].machine.settings.host
         }

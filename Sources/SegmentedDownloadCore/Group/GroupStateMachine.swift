@@ -23,7 +23,7 @@ package struct GroupStateMachine: Hashable, Sendable {
     }
 
     /// The phase of a download, as far as scheduling needs it.
-    enum Standing: Hashable {
+    enum Phase: Hashable {
         case queued
         /// It is determining what to fetch.
         case starting
@@ -234,7 +234,7 @@ package struct GroupStateMachine: Hashable, Sendable {
     /// Runs a transition of one download, collects its actions and updates its phase.
     mutating func update(_ index: Int, now: Duration, _ body: (inout DownloadStateMachine) -> [DownloadAction]) {
         let id = self.entries[index].id
-        let before = self.entries[index].machine.standing
+        let before = self.entries[index].machine.phase
         let actions = body(&self.entries[index].machine)
         for action in actions {
             switch action {
@@ -254,10 +254,10 @@ package struct GroupStateMachine: Hashable, Sendable {
             self.outbox.append(.download(id, action))
         }
         self.entries[index].mayUseConnection = self.entries[index].machine.mayUseConnection
-        self.move(index, from: before, to: self.entries[index].machine.standing, now: now)
+        self.move(index, from: before, to: self.entries[index].machine.phase, now: now)
     }
 
-    private mutating func move(_ index: Int, from before: Standing, to after: Standing, now: Duration) {
+    private mutating func move(_ index: Int, from before: Phase, to after: Phase, now: Duration) {
         guard before != after else { return }
         self.noteChange(now: now)
         switch before {
@@ -371,7 +371,7 @@ package struct GroupStateMachine: Hashable, Sendable {
 
 extension DownloadStateMachine {
     /// Its phase, as far as scheduling needs it.
-    var standing: GroupStateMachine.Standing {
+    var phase: GroupStateMachine.Phase {
         switch self.state {
         case .queued: .queued
         case .surveying, .probing, .preparing: .starting

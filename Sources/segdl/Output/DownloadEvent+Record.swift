@@ -49,8 +49,7 @@ extension DownloadEvent {
                 DownloadError.Code(rawValue: record.code ?? ""), record.message ?? "", hint: record.hint,
                 status: record.status, errno: record.errno)
             self = .failed(error, DownloadProgress(record))
-        case "cancelled":
-            self = .failed(DownloadError(.cancelled, "the download was cancelled"), DownloadProgress(record))
+        case "cancelled": self = .cancelled
         default: return nil
         }
     }

@@ -15,7 +15,7 @@ struct TransferSummary: Sendable {
             case .completed(let result): self = .completed(result)
             case .failed(let error, _): self = .failed(error)
             case .paused: self = .paused
-            case .cancelled: self = .failed(DownloadError(.internal, "the download was cancelled"))
+            case .cancelled: self = .failed(DownloadError(.cancelled, "the download was cancelled"))
             case .started, .state, .progress, .segment, .retrying, .checkpoint, .note: return nil
             }
         }

@@ -236,10 +236,13 @@ import Testing
         _ = try await Self.run(["-j", "1"]) { service, origin in
             let first = try await service.add("-s", "2", origin.plainURL("/64M/a.bin?stall-after=4M:all"))
             let id = try #require(try await service.add(origin.url("/1M/b.bin")).first)
-            async let attached = service.run("attach", id)
+            async let attached = service.run("attach", "--json", id)
             // Once attach has read its state, or before: both end.
             #expect(try await service.run(word, id).status == 0)
-            #expect(try await attached.status == 130)
+            let end = try await attached
+            #expect(end.status == 130, "\(end)")
+            let name = word == "cancel" ? "cancelled" : "paused"
+            #expect(end.events.contains { $0["event"] as? String == name }, "\(end)")
             #expect(try await service.run(["cancel"] + first).status == 0)
         }
     }

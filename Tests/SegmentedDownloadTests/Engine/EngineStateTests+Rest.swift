@@ -57,7 +57,7 @@ extension EngineStateTests {
             let job = DownloadJob(
                 id: DownloadID(0), request: request, followers: [], storage: disk, placed: PlacedFiles())
             var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)
-            _ = desk.take(.add(job), now: .zero)
+            _ = desk.handle(.add(job), now: .zero)
             _ = try await job.survey()
             let preparation = WatchedJob.preparation(of: RemoteResource(completeLength: nil))
             _ = try await job.prepare(preparation, id: 7)

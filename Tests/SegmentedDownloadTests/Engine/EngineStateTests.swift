@@ -261,7 +261,7 @@ struct EngineStateTests {
             (.segmentRetry(id, 5..<10, .first), .retry, true), (.segmentOpened(id, 5..<10, .first), .opened, true),
         ] as [(DownloadReport, DownloadEvent.SegmentChange.State, Bool)] {
             _ = office.log.take()
-            desk.tell(report, office.job)
+            desk.publish(report, of: office.job)
             #expect(
                 office.log.take() == [
                     .segment(
@@ -285,25 +285,25 @@ struct EngineStateTests {
         var desk = EngineState(machine: GroupStateMachine(limits: .init()), seed: 1)
         let jobs = try (0..<5).map { try EngineOffice.job($0) }
         for job in jobs {
-            for case .download(let id, .survey) in desk.take(.add(job), now: .zero) {
+            for case .download(let id, .survey) in desk.handle(.add(job), now: .zero) {
                 if let job = desk.job(id) { desk.noteStart(of: job, now: .zero) }
             }
         }
         for gone in [1, 0, 4] {
-            for case .download(let id, .conclude(let conclusion)) in desk.take(
+            for case .download(let id, .conclude(let conclusion)) in desk.handle(
                 .event(DownloadID(gone), .storageFailed(DownloadError(.file, "enough"))), now: .zero)
             {
                 if let job = desk.job(id) { desk.conclude(job, conclusion, now: .zero) }
             }
-            _ = desk.take(.remove(DownloadID(gone)), now: .zero)
+            _ = desk.handle(.remove(DownloadID(gone)), now: .zero)
             #expect(desk.job(DownloadID(gone)) == nil)
         }
         #expect((0..<5).map { desk.job(DownloadID($0))?.id.rawValue } == [nil, nil, 2, 3, nil])
         // One that has not come to rest is kept.
-        _ = desk.take(.remove(DownloadID(2)), now: .zero)
+        _ = desk.handle(.remove(DownloadID(2)), now: .zero)
         #expect(desk.job(DownloadID(2)) === jobs[2])
         for number in [2, 3] {
-            for case .fetch(let id, let order) in desk.take(
+            for case .fetch(let id, let order) in desk.handle(
                 .event(DownloadID(number), .surveyed(.nothing)), now: .zero)
             {
                 _ = desk.open(order, of: id)
@@ -311,7 +311,7 @@ struct EngineStateTests {
             }
         }
         #expect(desk.lease(LeaseID(0), of: DownloadID(1)) == nil)
-        _ = desk.take(.close, now: .zero)
+        _ = desk.handle(.close, now: .zero)
         #expect(!desk.isFinished)
         desk.finishAll()
         #expect(jobs[2].broadcaster.terminal != nil && jobs[3].broadcaster.terminal != nil)

@@ -74,15 +74,15 @@ struct EngineOffice {
             placed: PlacedFiles())
     }
 
-    /// Has the desk take a message, and does what the engine would do about it.
+    /// Hands a message to the state, and does what the engine would do about it.
     mutating func tell(_ message: DownloadEngine.Message) {
-        for action in self.desk.take(message, now: self.now) {
+        for action in self.desk.handle(message, now: self.now) {
             switch action {
             case .fetch(let id, let order):
                 self.orders.append(order)
                 self.leases[order.lease] = self.desk.open(order, of: id)
             case .download(let id, .report(let report)):
-                if let job = self.desk.job(id) { self.desk.tell(report, job) }
+                if let job = self.desk.job(id) { self.desk.publish(report, of: job) }
             case .download(let id, .conclude(let conclusion)):
                 if let job = self.desk.job(id) { self.desk.conclude(job, conclusion, now: self.now) }
             case .download(let id, .survey):

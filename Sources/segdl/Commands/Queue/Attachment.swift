@@ -136,9 +136,10 @@ final class Attachment: Sendable {
         switch record.state {
         case "completed": return (.completed(DownloadResult(record)), file)
         case "paused": return (.paused(progress), file)
+        case "cancelled": return (.cancelled, file)
         default:
             let error =
-                record.error.map { DownloadError($0) } ?? DownloadError(.cancelled, "the download was cancelled")
+                record.error.map { DownloadError($0) } ?? DownloadError(.internal, "it failed for an unknown reason")
             return (.failed(error, progress), file)
         }
     }
