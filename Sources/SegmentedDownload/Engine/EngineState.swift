@@ -22,9 +22,7 @@ struct EngineState {
     var entries: [Entry] = []
     /// The downloads whose part is being closed.
     var closing = ClosingJobs()
-    /// The index of each download's entry, by download number; -1 for none. Numbers are assigned in sequence but may
-    /// arrive out of order.
-    private var indices: [Int] = []
+    private var indices = DownloadIndices()
     /// Sorted indices of started downloads that have not concluded. Ticks visit only these.
     private var active: [Int] = []
     private var isClosed = false
@@ -134,17 +132,10 @@ struct EngineState {
 
     // MARK: Leases
 
-    func index(_ id: DownloadID) -> Int? {
-        guard self.indices.indices.contains(id.rawValue), self.indices[id.rawValue] >= 0 else { return nil }
-        return self.indices[id.rawValue]
-    }
+    func index(_ id: DownloadID) -> Int? { self.indices[id] }
 
     private mutating func append(_ job: DownloadJob) {
-        let number = job.id.rawValue
-        if self.indices.count <= number {
-            self.indices += Array(repeating: -1, count: number + 1 - self.indices.count)
-        }
-        self.indices[number] = self.entries.count
+        self.indices[job.id] = self.entries.count
         self.entries.append(Entry(job: job))
     }
 
@@ -155,9 +146,9 @@ struct EngineState {
         self.active.removeAll { $0 == index }
         self.entries.swapAt(index, last)
         self.entries.removeLast()
-        self.indices[id.rawValue] = -1
+        self.indices[id] = nil
         guard index != last else { return }
-        self.indices[self.entries[index].job.id.rawValue] = index
+        self.indices[self.entries[index].job.id] = index
         guard self.active.last == last else { return }
         self.active.removeLast()
         self.active.insert(index, at: self.active.firstIndex { $0 > index } ?? self.active.endIndex)

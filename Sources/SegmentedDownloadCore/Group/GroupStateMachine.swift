@@ -66,9 +66,7 @@ package struct GroupStateMachine: Hashable, Sendable {
 
     var limits: Limits
     var entries: [Entry] = []
-    /// The index of each download's entry, or -1, by the download's number. Numbers are assigned in sequence but may be
-    /// added out of order.
-    private var indices: [Int] = []
+    private var indices = DownloadIndices()
     /// The entries of downloads that are neither queued nor at rest, in order.
     private(set) var active: [Int] = []
     var queue = StartQueue()
@@ -125,10 +123,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         self.index(id).map { self.entries[$0].weight } ?? Self.weight(of: 0.5)
     }
 
-    func index(_ id: DownloadID) -> Int? {
-        guard self.indices.indices.contains(id.rawValue), self.indices[id.rawValue] >= 0 else { return nil }
-        return self.indices[id.rawValue]
-    }
+    func index(_ id: DownloadID) -> Int? { self.indices[id] }
 
     /// Handles an event and returns the actions to perform.
     package mutating func handle(_ event: GroupEvent, now: Duration) -> [GroupAction] {
@@ -195,14 +190,11 @@ package struct GroupStateMachine: Hashable, Sendable {
             settings.isPaced = true
             for host in settings.hosts { self.budget.admit(host, seed: seed, now: now) }
         }
-        if self.indices.count <= id.rawValue {
-            self.indices += Array(repeating: -1, count: id.rawValue + 1 - self.indices.count)
-        }
         let entry = Entry(
             id: id, machine: DownloadStateMachine(settings: settings, seed: seed),
             weight: Self.weight(of: settings.priority))
         let index = self.vacant.popLast() ?? self.entries.count
-        self.indices[id.rawValue] = index
+        self.indices[id] = index
         if index < self.entries.count {
             self.entries[index] = entry
             self.resting -= 1
@@ -219,7 +211,7 @@ package struct GroupStateMachine: Hashable, Sendable {
     /// Removes a download at rest. Its entry stays for reuse, because entries are addressed by index.
     private mutating func remove(_ id: DownloadID) {
         guard let index = self.index(id), self.entries[index].machine.conclusion != nil else { return }
-        self.indices[id.rawValue] = -1
+        self.indices[id] = nil
         self.vacant.append(index)
     }
 
