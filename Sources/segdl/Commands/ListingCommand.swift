@@ -69,7 +69,7 @@ extension ListingCommand {
                 .usage, "-o - writes one file to standard output, and there are \(requests.count)",
                 hint: "Run segdl once for each: (segdl -o - A; segdl -o - B) | …")
         }
-        if outputs.count == 1, !outputs[0].hasSuffix("/"), !outputs[0].contains("#"), requests.count > 1 {
+        if outputs.count == 1, self.destination.namesOneFile, requests.count > 1 {
             throw DownloadError(
                 .usage, "--output names one file, and there are \(requests.count)",
                 hint: "Name a directory with -d")
@@ -114,7 +114,8 @@ extension ListingCommand {
         }
         draft.request.lengthExpected = entry.length
         draft.request.pieceDigests = entry.pieceDigests
-        for option in entry.options { try draft.apply(option) }
+        let keepsName = entry.suggestsName && self.destination.namesOneFile
+        for option in entry.options where !(keepsName && option.key == "out") { try draft.apply(option) }
         do throws(DownloadError) {
             try draft.endLayer()
         } catch {

@@ -24,6 +24,8 @@ struct InputList {
         var length: Int64?
         /// The digests of the file's pieces, if a metalink has them.
         var pieceDigests: Metalink.PieceDigests?
+        /// Whether the name among the options is the list's own, as in a metalink, so that the user may choose another one.
+        var suggestsName = false
     }
 
     struct Option: Hashable {

@@ -29,6 +29,9 @@ struct DestinationOptions: FileOptionGroup {
     /// The last one.
     var output: FileEdit? { self.outputs.last }
 
+    /// Whether the last `-o` names a file, and neither a directory nor several files by the values of a pattern.
+    var namesOneFile: Bool { self.output.map { !$0.text.hasSuffix("/") && !$0.text.contains("#") } ?? false }
+
     /// Whether a file is written to standard output, as `-` or under a name of it.
     var writesStandardOutput: Bool {
         self.outputs.contains { ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains($0.text) }

@@ -158,7 +158,9 @@ struct InputOptions: ParsableArguments {
                 let place = ListPlace.element(item.place)
                 // The same option as in a plain list.
                 let name = item.name.map { InputList.Option(place: place, key: "out", value: $0) }
-                try take(InputList.Entry(place: place, urls: [item.url], options: name.map { [$0] } ?? []))
+                try take(
+                    InputList.Entry(
+                        place: place, urls: [item.url], options: name.map { [$0] } ?? [], suggestsName: true))
             }
         } else {
             guard !file.isRemote else {
@@ -183,7 +185,7 @@ struct InputOptions: ParsableArguments {
             }
             let entry = InputList.Entry(
                 place: place, urls: file.sources.map(\.string), options: options, length: file.length,
-                pieceDigests: file.requiredPieces)
+                pieceDigests: file.requiredPieces, suggestsName: true)
             try take(entry, file.sources)
         }
         return Self.remarks(on: metalink, list)
@@ -217,7 +219,8 @@ extension InputList.Entry {
         options += file.digests.map {
             InputList.Option(place: file.place, key: "checksum", value: $0.description)
         }
-        self.init(place: file.place, urls: [file.source.string], options: options, length: file.length)
+        self.init(
+            place: file.place, urls: [file.source.string], options: options, length: file.length, suggestsName: true)
     }
 }
 

@@ -57,6 +57,19 @@ struct MetalinkCommandTests {
         }
     }
 
+    @Test("The user may choose another name for the only file, and another directory for all")
+    func chosenName() async throws {
+        let text = { (origin: Origin) in Self.metalink("sub/a.bin", Self.facts, urls: origin.url("/1M/a.bin")) }
+        try await ListCommandTests.run(text) { command, _ in
+            for (output, path) in [("mine.bin", "down/mine.bin"), ("other/", "down/other/sub/a.bin")] {
+                let outcome = try await command.run("-d", "down", "-o", output, "-i", "list")
+                #expect(outcome.status == 0, "\(outcome)")
+                #expect(ListCommandTests.isRight(command.path(path)), "\(outcome)")
+            }
+            #expect(!command.exists("down/sub/a.bin"))
+        }
+    }
+
     @Test("A wrong digest fails, and the final name never appears")
     func wrongDigest() async throws {
         let content = "<hash type=\"sha-256\">\(String(repeating: "0", count: 64))</hash>"
