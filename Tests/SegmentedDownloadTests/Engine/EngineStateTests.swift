@@ -228,24 +228,24 @@ struct EngineStateTests {
         office.start()
         _ = office.log.take()
         let failure = DownloadError(.server, "busy")
-        office.desk.tell(.retrying(failure, attempt: 2, delay: .seconds(3)), office.job)
-        office.desk.tell(.checkpointed(bytes: 77), office.job)
-        office.desk.tell(.note("a note"), office.job)
-        office.desk.tell(.connectionCountFound(6), office.job)
+        office.desk.publish(.retrying(failure, attempt: 2, delay: .seconds(3)), of: office.job)
+        office.desk.publish(.checkpointed(bytes: 77), of: office.job)
+        office.desk.publish(.note("a note"), of: office.job)
+        office.desk.publish(.connectionCountFound(6), of: office.job)
         #expect(
             office.log.take() == [
                 .retrying(failure, attempt: 2, delay: .seconds(3)), .checkpoint(bytesDurable: 77),
                 .note("a note"),
             ])
         #expect(office.job.connectionCountFound == 6)
-        office.desk.tell(.restarted("another tag"), office.job)
+        office.desk.publish(.restarted("another tag"), of: office.job)
         guard case .note(let text)? = office.log.take().first else {
             Issue.record("the restart is not told")
             return
         }
         #expect(text.contains("another tag"))
         // A part that is to be set aside is told of once it is.
-        office.desk.tell(.setAside("another byte"), office.job)
+        office.desk.publish(.setAside("another byte"), of: office.job)
         let difference = office.job.shared.withLock { $0.partDifference }
         #expect(office.log.take().isEmpty && difference == "another byte")
         #expect(office.job.progress.bytesDone == 0 && office.job.progress.bytesTotal == nil)
@@ -270,7 +270,7 @@ struct EngineStateTests {
                             source: hasSource ? "http://host/file0" : nil))
                 ])
         }
-        desk.tell(.segmentSplit(id, 5..<Int64.max), office.job)
+        desk.publish(.segmentSplit(id, 5..<Int64.max), of: office.job)
         guard case .segment(let change)? = office.log.take().first else {
             Issue.record("nothing is told")
             return
