@@ -114,8 +114,17 @@ extension ListingCommand {
         }
         draft.request.lengthExpected = entry.length
         draft.request.pieceDigests = entry.pieceDigests
-        let keepsName = entry.suggestsName && self.destination.namesOneFile
-        for option in entry.options where !(keepsName && option.key == "out") { try draft.apply(option) }
+        for option in entry.options {
+            guard entry.suggestsName, option.key == "out", let output = self.destination.output?.text else {
+                try draft.apply(option)
+                continue
+            }
+            // The user's name counts, and the list's names in the user's directory.
+            guard !self.destination.namesOneFile else { continue }
+            var option = option
+            if output.hasSuffix("/"), !option.value.hasPrefix("/") { option.value = output + option.value }
+            try draft.apply(option)
+        }
         do throws(DownloadError) {
             try draft.endLayer()
         } catch {
