@@ -34,7 +34,7 @@ extension DownloadJob {
     ///
     /// - Returns: The file name that the response suggests; `nil` if the name is already settled.
     func record(from head: ResponseHead) -> String? {
-        let digestFollows = AnnouncedDigests.trailers(after: head) == .stateDigests
+        let digestFollows = AnnouncedDigests.follow(head)
         self.shared.withLock { shared in
             shared.mediaType = head.fields[values: .contentType].first?.lowercased()
             if digestFollows { shared.digestFollows = true }

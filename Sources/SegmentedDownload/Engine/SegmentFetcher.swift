@@ -43,11 +43,11 @@ package struct SegmentFetcher: Sendable {
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                 if let stated = response.resource?.digests, !stated.isEmpty { try self.noteStated(stated) }
-                let trailers = AnnouncedDigests.trailers(after: head)
+                let awaitsTrailers = AnnouncedDigests.follow(head)
                 let check =
-                    announced.content == nil && trailers != .stateDigests
-                    ? nil : ContentCheck(announced.content, awaitsTrailers: trailers == .stateDigests, of: response)
-                return try await self.write(body, of: response, check, trailers)
+                    announced.content == nil && !awaitsTrailers
+                    ? nil : ContentCheck(announced.content, awaitsTrailers: awaitsTrailers, of: response)
+                return try await self.write(body, of: response, check, awaitsTrailers: awaitsTrailers)
             }
         } catch let failure as DownloadError {
             return self.lease.isRevoked ? .revoked : .failed(failure)
@@ -70,26 +70,14 @@ package struct SegmentFetcher: Sendable {
         var chunk: (any BodyChunk)?
         /// Whether the end of the body was received.
         var hasEnded = false
-        /// If there may be trailers, the end is awaited before the last chunk is written. Once a file's last byte is written, the
-        /// engine stops the fetch, and they would be lost.
-        let trailers: AnnouncedDigests.Trailers
+        /// Whether the end is awaited before the last byte is written, because the file is not complete without the digest that
+        /// the trailers will state. Only one byte waits: a free connection would take more over.
+        let awaitsTrailers: Bool
         /// How the copying ended; `nil` if it did not.
         var result: Result<LeaseEnd, any Error>?
 
-        init(
-            _ writer: SegmentWriter, _ check: ContentCheck?, from offset: Int64, _ trailers: AnnouncedDigests.Trailers
-        ) {
-            (self.writer, self.check, self.offset, self.trailers) = (writer, check, offset, trailers)
-        }
-
-        /// Receives what follows the body's last byte. If that fails, nothing is missing unless the head has announced it.
-        func receiveEnd(of body: any ResponseBody) async throws {
-            do {
-                self.chunk = try await body.next()
-                self.hasEnded = self.chunk == nil
-            } catch  where self.trailers != .stateDigests && !Task.isCancelled {
-                self.hasEnded = true
-            }
+        init(_ writer: SegmentWriter, _ check: ContentCheck?, from offset: Int64, awaitsTrailers: Bool) {
+            (self.writer, self.check, self.offset, self.awaitsTrailers) = (writer, check, offset, awaitsTrailers)
         }
     }
 
@@ -97,8 +85,7 @@ package struct SegmentFetcher: Sendable {
     ///
     /// - Parameter check: Verifies the body, if the response's head states a digest for it, or that one follows.
     private func write(
-        _ body: any ResponseBody, of response: RangeResponse, _ check: ContentCheck?,
-        _ trailers: AnnouncedDigests.Trailers
+        _ body: any ResponseBody, of response: RangeResponse, _ check: ContentCheck?, awaitsTrailers: Bool
     ) async throws -> LeaseEnd {
         guard let part = self.part() else {
             return .failed(DownloadError(.internal, "a body was accepted before the part file was created"))
@@ -109,7 +96,8 @@ package struct SegmentFetcher: Sendable {
             holdsClaims: check != nil && part.mayHold(response))
         // Neither is used by two threads at once.
         nonisolated(unsafe) let body = body
-        nonisolated(unsafe) let progress = Progress(writer, check, from: response.bodyStart, trailers)
+        nonisolated(unsafe) let progress = Progress(
+            writer, check, from: response.bodyStart, awaitsTrailers: awaitsTrailers)
         if part.memory != nil { await self.copy(body, of: response, to: part, progress) { part.memory != nil } }
         if part.memory != nil, let result = progress.result {
             return try await self.finish(result, progress, body, of: response)
@@ -182,14 +170,20 @@ package struct SegmentFetcher: Sendable {
         let compares = !part.isSame(asProvedBy: response)
         while true {
             if progress.chunk == nil, !progress.hasEnded { progress.chunk = try await body.next() }
-            guard let chunk = progress.chunk else { return .finished }
+            guard var chunk = progress.chunk else { return .finished }
             guard isWanted() else { return nil }
             progress.chunk = nil
             let offset = progress.offset
-            if progress.trailers != .none, let bodyEnd = response.bodyEnd, offset + Int64(chunk.count) >= bodyEnd,
+            if progress.awaitsTrailers, let bodyEnd = response.bodyEnd, offset + Int64(chunk.count) >= bodyEnd,
                 !progress.hasEnded
             {
-                try await progress.receiveEnd(of: body)
+                if chunk.count > 1 {
+                    progress.chunk = ChunkPart(chunk, chunk.count - 1..<chunk.count)
+                    chunk = ChunkPart(chunk, 0..<chunk.count - 1)
+                } else {
+                    progress.chunk = try await body.next()
+                    progress.hasEnded = progress.chunk == nil
+                }
             }
             self.lease.received(chunk.count)
             if progress.check != nil { chunk.withBytes { progress.check?.update($0) } }
@@ -239,5 +233,19 @@ package struct SegmentFetcher: Sendable {
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
             }
         }
+    }
+}
+
+/// Some bytes of a chunk.
+private struct ChunkPart: BodyChunk {
+    private let chunk: any BodyChunk
+    private let range: Range<Int>
+
+    init(_ chunk: any BodyChunk, _ range: Range<Int>) { (self.chunk, self.range) = (chunk, range) }
+
+    var count: Int { self.range.count }
+
+    func withBytes<Answer>(_ body: (UnsafeRawBufferPointer) throws -> Answer) rethrows -> Answer {
+        try self.chunk.withBytes { try body(UnsafeRawBufferPointer(rebasing: $0[self.range])) }
     }
 }

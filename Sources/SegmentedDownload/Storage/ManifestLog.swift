@@ -147,11 +147,14 @@ struct ManifestLog: Sendable {
 
     /// Withdraws the claims to ranges of bytes. The manifest must be written again.
     ///
-    /// - Parameter marksRest: Whether the unmarked claims that remain get a mark.
-    mutating func withdraw(_ ranges: [Range<Int64>], marksRest: Bool) {
+    /// - Parameters:
+    ///   - marksRest: Whether the unmarked claims that remain get a mark.
+    ///   - keepsStatements: Whether what was stated about the bytes holds for those that replace them, because they are of the
+    ///     same version. Otherwise a server that damages the same byte each time would be believed the second time.
+    mutating func withdraw(_ ranges: [Range<Int64>], marksRest: Bool, keepsStatements: Bool = false) {
         self.durableCount = self.claims.withdraw(ranges, durableCount: self.durableCount)
         self.generation += 1
-        self.withdrawDigests(of: ranges)
+        self.withdrawDigests(of: ranges, keepsStatements: keepsStatements)
         if marksRest { self.claims.markUnmarked() }
     }
 
@@ -167,8 +170,9 @@ struct ManifestLog: Sendable {
 
     /// Removes the digest states that were computed over ranges of bytes, and what was stated about these: they are fetched
     /// again, and the next response states its own digest.
-    private mutating func withdrawDigests(of ranges: [Range<Int64>]) {
+    private mutating func withdrawDigests(of ranges: [Range<Int64>], keepsStatements: Bool = false) {
         self.digestStates.removeAll { state in ranges.contains { $0.lowerBound < state.offset } }
+        guard !keepsStatements else { return }
         self.contents.removeAll { stated in
             ranges.contains { stated.range.map($0.overlaps) ?? false }
         }

@@ -25,7 +25,7 @@ extension PartialFile {
         let ranges = damaged.map(\.range).merged()
         let durableCount = self.change { log in
             self.reader?.withdraw(ranges)
-            log.withdraw(ranges, marksRest: false)
+            log.withdraw(ranges, marksRest: false, keepsStatements: true)
             log.distrust()
             return log.durableCount
         }

@@ -15,21 +15,11 @@ extension AnnouncedDigests {
     /// The algorithms of digests that trailers may state.
     static let trailing = Set(Self.dictionaryAlgorithms.map(\.algorithm) + Self.digestAlgorithms.values)
 
-    /// What a response head says about its trailers.
-    enum Trailers: Hashable, Sendable {
-        case none
-        /// Only a body with a transfer coding can have any (RFC 9112, section 7.1.2).
-        case possible
-        /// They will state a digest: `Trailer: Content-Digest`.
-        case stateDigests
-    }
-
-    static func trailers(after head: ResponseHead) -> Trailers {
-        let names = head.fields[values: .trailer].joined(separator: ",").split(separator: ",")
-        let stateDigests = names.contains { name in
+    /// Whether a response head says that the trailers will state a digest, such as `Trailer: Content-Digest`.
+    static func follow(_ head: ResponseHead) -> Bool {
+        head.fields[values: .trailer].joined(separator: ",").split(separator: ",").contains { name in
             let name = HTTPField.Name(String(name.filter { $0 != " " && $0 != "\t" }))
             return name != nil && [Self.reprDigest, Self.contentDigest, Self.digest].contains(name)
         }
-        return stateDigests ? .stateDigests : head.fields[values: .transferEncoding].isEmpty ? .none : .possible
     }
 }

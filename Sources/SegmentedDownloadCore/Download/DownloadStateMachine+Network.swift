@@ -37,6 +37,13 @@ extension DownloadStateMachine {
         self.state = .probing(probing)
     }
 
+    /// Records whether the host serves other connections while it refuses that of the first request.
+    mutating func noteRefusal(servesOthers: Bool) {
+        guard case .probing(var probing) = self.state else { return }
+        probing.isCrowded = servesOthers
+        self.state = .probing(probing)
+    }
+
     /// Records who is at fault for a refusal that is handled next, see ``FileRefusals``.
     ///
     /// - Parameters:

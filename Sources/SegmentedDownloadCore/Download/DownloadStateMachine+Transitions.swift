@@ -25,7 +25,7 @@ extension DownloadStateMachine {
         switch outcome {
         case .complete:
             // All bytes are written. Connections that still deliver the rest of their responses are not needed.
-            let actions = fetching.revokeAll()
+            let actions = fetching.revokeUnfinished()
             self.state = .fetching(fetching)
             // Waits for the checkpoint in progress. If it fails, some bytes are lost.
             guard fetching.leases.isEmpty, self.checkpointsPending == 0, let length = fetching.plan.completeLength

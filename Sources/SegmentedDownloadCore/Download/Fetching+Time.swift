@@ -60,7 +60,7 @@ extension Fetching {
 
     /// Handles a tick: replaces stalled and slow connections, ends hedges and advances comparisons.
     mutating func tick(now: Duration) -> [DownloadAction] {
-        guard self.outcome == nil else { return [] }
+        guard self.outcome == nil else { return self.outcome == .complete ? self.endWithoutEnds(now: now) : [] }
         self.controller.observe(self.observation, now: now)
         var actions: [DownloadAction] = []
         for lease in self.leases {
@@ -136,6 +136,19 @@ extension Fetching {
         self.leases[index].phase = .ending
         self.leases[index].revocation = reason
         return [.revoke(id)]
+    }
+
+    /// 1 s: how long a complete file waits for the ends of responses whose last bytes have arrived. Trailers may follow them.
+    static let endPatience: Duration = .seconds(1)
+
+    /// Closes the connections of a complete file whose responses have further bytes.
+    mutating func revokeUnfinished() -> [DownloadAction] {
+        self.leases.filter { !$0.hasLastByte }.flatMap { self.revoke($0.id, .stopping) }
+    }
+
+    /// Closes the connections of a complete file whose responses do not end.
+    private mutating func endWithoutEnds(now: Duration) -> [DownloadAction] {
+        self.leases.filter { now - $0.progressAt >= Self.endPatience }.flatMap { self.revoke($0.id, .stopping) }
     }
 
     /// Closes all connections, because the download stops temporarily or finally.

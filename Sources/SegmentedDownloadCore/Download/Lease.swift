@@ -59,6 +59,8 @@ struct Lease: Hashable, Sendable {
 
     var id: LeaseID { self.order.lease }
     var hasProgressed: Bool { self.position > self.writesFrom }
+    /// Whether all bytes of its response have arrived and are written, so that it is about to end.
+    var hasLastByte: Bool { self.phase == .receiving && !self.order.isSample && self.position >= self.responseEnd }
     /// Whether it is a hedge that has not taken over.
     var isWaitingHedge: Bool { self.order.hedged != nil && !self.wasAccepted }
 

@@ -58,6 +58,8 @@ struct Probing: Hashable, Sendable {
     private var retryAt: Duration = .zero
     /// Whether the origin has answered this download, or another one of the group.
     var hasContact = false
+    /// Whether the host serves other downloads while it refuses this one.
+    var isCrowded = false
     /// When the first request was made.
     private var beganAt: Duration?
 
@@ -382,13 +384,17 @@ struct Probing: Hashable, Sendable {
             self.failures += 1
             self.retryAt = now + delay
             return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
-        case .fewerConnections, .elsewhere, .leaveSource, .giveUp: return .failed(failure)
+        case .fewerConnections(let delay):
+            self.retryAt = now
+            return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
+        case .elsewhere, .leaveSource, .giveUp: return .failed(failure)
         }
     }
 
     func failedRequest(_ failure: DownloadError, isPaced: Bool = false, now: Duration) -> FailedRequest {
         var request = FailedRequest(.first, failure, failures: self.failures)
         (request.hadContact, request.isPaced) = (self.hasContact, isPaced)
+        request.others = self.isCrowded ? .silent : .none
         request.waited = now - (self.beganAt ?? now)
         return request
     }

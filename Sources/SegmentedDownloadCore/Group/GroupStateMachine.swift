@@ -314,10 +314,16 @@ package struct GroupStateMachine: Hashable, Sendable {
 
     /// Updates the budget after a refusal, and tells the download whether its host or the file is at fault.
     private mutating func refused(_ holding: Holding, retryAfter: Duration?, now: Duration) {
-        guard self.limits.tasks > 1, let index = self.index(holding.download) else {
+        guard let index = self.index(holding.download) else {
             _ = self.budget.refused(holding.host, retryAfter: retryAfter, now: now)
             return
         }
+        guard self.limits.tasks > 1 else {
+            let servesOthers = self.budget.refused(holding.host, retryAfter: retryAfter, now: now)
+            self.entries[index].machine.noteRefusal(servesOthers: servesOthers)
+            return
+        }
+        self.entries[index].machine.noteRefusal(servesOthers: self.budget.serves(holding.host))
         let others = self.holdings.filter { $0.host == holding.host && $0.wasAccepted }
         let isCrowd = others.contains { $0.download == holding.download }
         let isOfFile = self.entries[index].refusals.note(servesOthers: !others.isEmpty && !isCrowd, now: now)

@@ -29,7 +29,7 @@ package struct FailedRequest: Hashable, Sendable {
         case confirmation
     }
 
-    /// What the download's other connections to any host do.
+    /// What the download's other connections do, and for the first request those of other downloads to the host.
     package enum Others: Hashable, Sendable {
         case none
         /// They were accepted, and nothing has arrived lately. Otherwise no failure would ever be counted.
@@ -70,8 +70,8 @@ package struct FailedRequest: Hashable, Sendable {
 }
 
 extension RetryPolicy {
-    /// 60 s: how long the reference may refuse audits before a refusal counts as a failure. Many audits in a short time may exceed
-    /// the server's limit although every one of them is right.
+    /// 60 s after the last byte: how long the reference may refuse audits before another source takes its place, or without one a
+    /// refusal counts as a failure. Many audits in a short time may exceed the server's limit although every one of them is right.
     package static let auditPatience: Duration = .seconds(60)
 
     /// Decides what follows a failed request.
@@ -80,16 +80,21 @@ extension RetryPolicy {
         let asked = failure.retryAfter ?? .zero
         switch request.purpose {
         case .first where request.hasAlternative: return self.decisionOnSource(request, using: &generator)
+        case .first where request.isCrowded && asked > self.retryAfterMax:
+            return .fewerConnections(reporting: self.delay(afterCrowd: request, using: &generator))
         case .first: break
         case .bytes:
             if request.isCrowded, failure.isRefusal {
-                return .fewerConnections(reporting: self.delay(after: request, request.failures, using: &generator))
+                return .fewerConnections(reporting: self.delay(afterCrowd: request, using: &generator))
             }
             if request.isCrowded {
                 return .again(
                     after: self.delay(after: request, request.failures, using: &generator), isCounted: false)
             }
             if request.hasAlternative { return self.decisionOnSource(request, using: &generator) }
+        case .audit where failure.isRefusal && request.hasAlternative:
+            let delay = max(asked, self.delayBase)
+            return request.waited + delay < Self.auditPatience ? .again(after: delay, isCounted: false) : .leaveSource
         case .audit
         where failure.isRefusal && request.waited < Self.auditPatience && asked <= self.retryAfterMax:
             return .again(after: max(asked, self.delayBase), isCounted: false)
@@ -120,6 +125,12 @@ extension RetryPolicy {
         let delay = self.delay(
             afterFailures: failures, retryAfter: request.failure.retryAfter, using: &generator)
         return self.allows(request, failures: failures) ? .elsewhere(after: delay) : .leaveSource
+    }
+
+    /// The delay to report for a connection that is not needed. What the server asks for concerns one more than it serves.
+    private func delay(afterCrowd request: FailedRequest, using generator: inout SplitMix64) -> Duration {
+        if request.isPaced { return self.delayFixed ?? .zero }
+        return self.delay(afterFailures: request.failures, retryAfter: nil, using: &generator)
     }
 
     private func delay(

@@ -92,6 +92,17 @@ struct CompletionTests {
         #expect(script.failure?.code == .file)
     }
 
+    @Test("A complete file waits a second for the end of a response whose last byte has arrived, and no longer")
+    func endsAreAwaited() {
+        var script = Script.receiving(1, length: 8 << 20)
+        _ = script.take()
+        script.progress(0, to: 8 << 20)
+        script.wait(.milliseconds(999))
+        #expect(script.take().allSatisfy { if case .checkpoint = $0 { true } else { false } })
+        script.wait(.milliseconds(1))
+        #expect(script.take().contains(.revoke(LeaseID(0))))
+    }
+
     @Test("A disk failure of one lease revokes all others and keeps the durable bytes")
     func diskFails() {
         var script = Script.receiving(2)

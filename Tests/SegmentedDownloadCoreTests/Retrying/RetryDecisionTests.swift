@@ -74,7 +74,8 @@ struct RetryDecisionTests {
                 #expect(Self.kind(.bytes, failure, failures: 1000) { $0.others = others } == .fewerConnections)
             }
         }
-        #expect(Self.kind(.bytes, Self.long) == .giveUp)
+        #expect(Self.kind(.first, Self.long, failures: 1000) { $0.others = .silent } == .fewerConnections)
+        #expect(Self.kind(.first, Self.refused) { $0.others = .silent } == .counted)
         #expect(Self.kind(.bytes, Self.refused) == .counted)
         #expect(Self.kind(.bytes, Self.reset, failures: 1000) { $0.others = .served } == .uncounted)
         // Otherwise no failure would ever be counted.
@@ -85,6 +86,7 @@ struct RetryDecisionTests {
     @Test("With another source a failure is counted against the one that failed, and a lasting one ends its use")
     func sources() {
         for purpose in [FailedRequest.Purpose.first, .bytes, .sample, .audit] {
+            #expect(Self.kind(purpose, Self.long) == .giveUp, "\(purpose)")
             let decide = { (failure: DownloadError, failures: Int) in
                 Self.kind(purpose, failure, failures: 1000) {
                     ($0.hasAlternative, $0.failuresOfSource) = (true, failures)
@@ -100,6 +102,13 @@ struct RetryDecisionTests {
     @Test("A comparison is repeated while the reference serves other requests")
     func comparisons() {
         #expect(Self.kind(.audit, Self.refused) == .uncounted)
+        let decide = { (failure: DownloadError, waited: Duration) in
+            Self.kind(.audit, failure) { ($0.hasAlternative, $0.waited) = (true, waited) }
+        }
+        #expect(decide(Self.refused, .zero) == .uncounted)
+        #expect(decide(Self.refused, RetryPolicy.auditPatience) == .leaveSource)
+        let slow = DownloadError(.server, "busy", isTransient: true, status: 503, retryAfter: RetryPolicy.auditPatience)
+        #expect(decide(slow, .zero) == .leaveSource)
         #expect(Self.kind(.audit, Self.refused) { $0.waited = RetryPolicy.auditPatience } == .elsewhere)
         #expect(Self.kind(.sample, Self.refused) == .elsewhere)
         #expect(Self.kind(.sample, Self.reset) { $0.others = .served } == .uncounted)

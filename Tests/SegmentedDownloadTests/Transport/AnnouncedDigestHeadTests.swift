@@ -70,7 +70,7 @@ struct AnnouncedDigestHeadTests {
         ])
     func follow(value: String, follows: Bool) throws {
         let head = ResponseHead(status: 200, fields: try Self.fields([("Trailer", "ETag"), ("Trailer", value)]))
-        #expect(AnnouncedDigests.trailers(after: head) == (follows ? .stateDigests : .none))
+        #expect(AnnouncedDigests.follow(head) == follows)
     }
 
     // MARK: RFC 9530, 3230 and 1864
