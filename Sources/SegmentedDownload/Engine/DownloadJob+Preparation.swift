@@ -20,6 +20,7 @@ extension DownloadJob {
             return finding
         }
         if let finding = try await self.completeSurvey() { return finding }
+        try self.claimPath()
         let found = self.accept(preparation)
         let aside = try await self.setAside(found, preparation)
         let surveyed = aside == nil ? found : nil
@@ -66,6 +67,12 @@ extension DownloadJob {
         return nil
     }
 
+    /// Refuses a name that another entry of the same job has. A numbered name is free.
+    private func claimPath() throws(DownloadError) {
+        guard self.request.ifExists != .rename, self.output == nil else { return }
+        try self.request.placing?.claim(self.paths.destination)
+    }
+
     /// What the user stated about the file, for the manifest.
     private func statements(inheriting earlier: Manifest.Header?, id: UInt64) -> UserStatements {
         UserStatements(
@@ -109,6 +116,7 @@ extension DownloadJob {
         guard let memory, let length = preparation.resource.completeLength, self.mayBeInMemory(preparation) else {
             return false
         }
+        try self.claimPath()
         let paths = self.paths
         let file: MemoryFile
         switch memory.place(for: paths.destination, length: length) {

@@ -1,5 +1,6 @@
 import SegmentedDownloadCore
 import Synchronization
+import SystemPackage
 
 /// The record of the files that a run puts into place without a ``FinishedRecord``, because the file system has no extended
 /// attributes or the body ended with its connection. It is written before a file gets its name.
@@ -12,6 +13,8 @@ final class PlacingLog: Sendable {
         var length: Int64 = 0
         /// The entries whose files were recorded and are not finished.
         var entries: Set<EntryFingerprint> = []
+        /// The paths of the task's entries so far, also of those that are finished.
+        var paths = EntryPaths()
     }
 
     private let job: JobDirectory
@@ -30,6 +33,13 @@ final class PlacingLog: Sendable {
             return state.file.take()
         }
         file?.close()
+    }
+
+    /// Notes that an entry has a path.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if another entry of the task has it.
+    func claim(_ path: FilePath, of entry: EntryFingerprint) throws(DownloadError) {
+        try self.state.withLock { (state) throws(DownloadError) in try state.paths.claim(path, of: entry) }
     }
 
     /// Notes that an entry is finished.
@@ -86,6 +96,11 @@ package struct PlacingRecord: Hashable, Sendable {
         let hexes = try file.digests([.crc32], length: status.length, unless: interruption)
         return candidates.contains { [$0.crc.hex] == hexes }
     }
+
+    /// Notes that the entry's file will have a path, before a file there is replaced.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if another entry of the task has it.
+    func claim(_ path: String) throws(DownloadError) { try self.log.claim(FilePath(path), of: self.entry) }
 
     /// Records what the file is about to contain, before it gets its name.
     func append(_ content: ContentSummary, isDurable: Bool) async throws(StorageError) {

@@ -1,5 +1,6 @@
 package import SegmentedDownloadCore
 import Synchronization
+package import SystemPackage
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -160,6 +161,13 @@ package final class ShardRun: Sendable {
     }
 
     /// What is known and recorded of an entry's file before it gets its name.
+    /// Notes that an entry has a path.
+    ///
+    /// - Throws: ``DownloadError`` with code `usage` if another entry of the task has it.
+    package func claim(_ path: FilePath, of entry: EntryFingerprint) throws(DownloadError) {
+        try self.placingLog.claim(path, of: entry)
+    }
+
     package func placingRecord(of entry: EntryFingerprint) -> PlacingRecord {
         PlacingRecord(of: entry, earlier: self.placing[entry] ?? [], in: self.placingLog)
     }

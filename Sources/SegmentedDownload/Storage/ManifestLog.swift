@@ -150,7 +150,7 @@ struct ManifestLog: Sendable {
     /// - Parameters:
     ///   - marksRest: Whether the unmarked claims that remain get a mark.
     ///   - keepsStatements: Whether what was stated about the bytes holds for those that replace them, because they are of the
-    ///     same version. Otherwise a server that damages the same byte each time would be believed the second time.
+    ///     same version. A survey drops what was stated about bytes of which none is left.
     mutating func withdraw(_ ranges: [Range<Int64>], marksRest: Bool, keepsStatements: Bool = false) {
         self.durableCount = self.claims.withdraw(ranges, durableCount: self.durableCount)
         self.generation += 1

@@ -9,8 +9,6 @@ final class JobFiles: FileSource {
     private struct State {
         var entries: JobEntries
         var nextNumber = 0
-        /// The paths of the entries so far, also of those that are finished.
-        var paths = EntryPaths()
         /// The entries whose downloads have not ended, by number.
         var unfinished: [Int: Entry] = [:]
         /// Why the list could not be read to its end, or an end not be recorded.
@@ -72,7 +70,7 @@ final class JobFiles: FileSource {
                     // First: the files of other tasks are not looked at.
                     guard self.run.shard.owns(fingerprint) else { continue }
                     var entry = Entry(candidate: candidate, fingerprint: fingerprint)
-                    guard let item = self.item(&entry, &state.paths) else {
+                    guard let item = self.item(&entry) else {
                         skipped += 1
                         continue
                     }
@@ -89,17 +87,17 @@ final class JobFiles: FileSource {
     }
 
     /// An entry's file; nil if it is finished.
-    private func item(_ entry: inout Entry, _ paths: inout EntryPaths) -> FileSourceItem? {
+    private func item(_ entry: inout Entry) -> FileSourceItem? {
         do throws(DownloadError) {
             var request = try self.request(entry.candidate)
             let file = EntryFile(of: request)
             if let finished = self.run.finishedFile(entry.fingerprint, file) {
-                if let path = finished.path { try paths.record(FilePath(path), of: entry.fingerprint) }
+                if let path = finished.path { try self.run.claim(FilePath(path), of: entry.fingerprint) }
                 return nil
             }
             // A response may name the file of another request.
             if case .file(let path) = request.destination, request.ifExists != .rename {
-                try paths.record(path, of: entry.fingerprint)
+                try self.run.claim(path, of: entry.fingerprint)
             }
             (entry.file, entry.keepsUnproven) = (file, request.ifExists == .skip)
             request.placing = self.run.placingRecord(of: entry.fingerprint)
@@ -138,13 +136,11 @@ final class JobFiles: FileSource {
         self.run.update { $0.failed += 1 }
     }
 
-    /// Why the file of an entry is not its own: its response has given it the name of another entry's file.
+    /// Why the file of an entry is not its own: it was there already, and is another entry's.
     private func conflict(of entry: Entry, _ result: DownloadResult) -> DownloadError? {
         guard entry.file?.path != nil else { return nil }
         do throws(DownloadError) {
-            try self.state.withLock { (state) throws(DownloadError) in
-                try state.paths.record(result.path, of: entry.fingerprint)
-            }
+            try self.run.claim(result.path, of: entry.fingerprint)
             return nil
         } catch {
             return error

@@ -1,4 +1,3 @@
-import SegmentedDownload
 import SegmentedDownloadCore
 import SystemPackage
 
@@ -21,12 +20,12 @@ struct EntryPaths {
     /// Records that an entry has a path.
     ///
     /// - Throws: ``DownloadError`` with code `usage` if another entry has it.
-    mutating func record(_ path: FilePath, of entry: EntryFingerprint) throws(DownloadError) {
+    mutating func claim(_ path: FilePath, of entry: EntryFingerprint) throws(DownloadError) {
         let key = self.directory.pushing(path).lexicallyNormalized().string.hashValue
         if let owner = self.owners[key] {
             guard owner == entry else {
                 throw DownloadError(
-                    .usage, "an earlier entry has the same destination, \(path.string.shown)",
+                    .usage, "another entry has the same destination, \(path.string.printable)",
                     hint: "Give each entry a file of its own, with out= or another directory")
             }
             return
