@@ -24,7 +24,8 @@ extension Fetching {
     /// The segment for which a new request saves the most time.
     private func latest(now: Duration) -> Segment? {
         let candidates = self.leases.filter { self.mayBeHedged($0, now: now) }.compactMap { lease in
-            self.plan[lease.order.segment].flatMap { $0.isComplete ? nil : (lease: lease, segment: $0) }
+            // One byte may wait for trailers with the digest of its response, which a hedge would cut off.
+            self.plan[lease.order.segment].flatMap { $0.remaining > 1 ? (lease: lease, segment: $0) : nil }
         }
         return self.hedging.latest(
             among: candidates, leases: self.leases, path: self.path, completeLength: self.plan.completeLength, now: now)

@@ -385,7 +385,7 @@ struct Probing: Hashable, Sendable {
             self.retryAt = now + delay
             return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
         case .fewerConnections(let delay):
-            self.retryAt = now
+            self.retryAt = now + delay
             return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
         case .elsewhere, .leaveSource, .giveUp: return .failed(failure)
         }

@@ -318,12 +318,15 @@ package struct GroupStateMachine: Hashable, Sendable {
             _ = self.budget.refused(holding.host, retryAfter: retryAfter, now: now)
             return
         }
+        // Of requests made together, a refusal may arrive before the answer to the one that is served.
+        let hasOthers = self.holdings.contains {
+            $0.host == holding.host && !$0.isEnding && ($0.download != holding.download || $0.lease != holding.lease)
+        }
+        self.entries[index].machine.noteRefusal(servesOthers: hasOthers)
         guard self.limits.tasks > 1 else {
-            let servesOthers = self.budget.refused(holding.host, retryAfter: retryAfter, now: now)
-            self.entries[index].machine.noteRefusal(servesOthers: servesOthers)
+            _ = self.budget.refused(holding.host, retryAfter: retryAfter, now: now)
             return
         }
-        self.entries[index].machine.noteRefusal(servesOthers: self.budget.serves(holding.host))
         let others = self.holdings.filter { $0.host == holding.host && $0.wasAccepted }
         let isCrowd = others.contains { $0.download == holding.download }
         let isOfFile = self.entries[index].refusals.note(servesOthers: !others.isEmpty && !isCrowd, now: now)
