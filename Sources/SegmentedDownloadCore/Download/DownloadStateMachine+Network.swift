@@ -37,7 +37,7 @@ extension DownloadStateMachine {
         self.state = .probing(probing)
     }
 
-    /// Records whether the host serves other connections while it refuses that of the first request.
+    /// Records whether the host has other requests while it refuses the first one of this download.
     mutating func noteRefusal(servesOthers: Bool) {
         guard case .probing(var probing) = self.state else { return }
         probing.isCrowded = servesOthers

@@ -58,7 +58,7 @@ struct Probing: Hashable, Sendable {
     private var retryAt: Duration = .zero
     /// Whether the origin has answered this download, or another one of the group.
     var hasContact = false
-    /// Whether the host serves other downloads while it refuses this one.
+    /// Whether the host had other requests when it last refused this one. It serves them, or may.
     var isCrowded = false
     /// When the first request was made.
     private var beganAt: Duration?

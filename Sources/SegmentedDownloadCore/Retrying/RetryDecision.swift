@@ -29,7 +29,7 @@ package struct FailedRequest: Hashable, Sendable {
         case confirmation
     }
 
-    /// What the download's other connections do, and for the first request those of other downloads to the host.
+    /// What the download's other connections do. For the first request, `silent` means that the host has other requests.
     package enum Others: Hashable, Sendable {
         case none
         /// They were accepted, and nothing has arrived lately. Otherwise no failure would ever be counted.
