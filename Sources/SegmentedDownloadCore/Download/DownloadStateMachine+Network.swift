@@ -7,10 +7,7 @@ extension DownloadStateMachine {
         switch self.state {
         case .probing(var probing):
             guard isOpen(self.settings.hosts[probing.source.rawValue]) else { return nil }
-            let order = probing.nextFetch(id: LeaseID(self.leaseNext), now: now)
-            if order != nil {
-                self.leaseNext += 1
-            }
+            let order = probing.nextFetch(in: &self.context, now: now)
             self.state = .probing(probing)
             return order
         case .fetching:
@@ -50,12 +47,8 @@ extension DownloadStateMachine {
     ///   - isPaced: Whether the host is, so that the group decides when it is asked again.
     ///   - isOfJob: Whether the patience of a job applies.
     mutating func noteRefusal(isPaced: Bool, isOfJob: Bool) {
-        self.settings.isPaced = isPaced
-        self.settings.isOfJob = isOfJob
-        self.withFetching { fetching in
-            fetching.settings.isPaced = isPaced
-            fetching.settings.isOfJob = isOfJob
-        }
+        self.context.settings.isPaced = isPaced
+        self.context.settings.isOfJob = isOfJob
     }
 
     /// Takes work from another connection for a free one, if no segment is waiting.
@@ -88,7 +81,7 @@ extension DownloadStateMachine {
     ) -> [DownloadAction] {
         switch self.state {
         case .probing(var probing) where probing.lease?.id == id && probing.lease?.revocation == nil:
-            let verdict = probing.responded(response, settings: self.settings, now: now, using: &self.generator)
+            let verdict = probing.responded(response, in: &self.context, now: now)
             return self.conclude(probing, verdict, suggestedName: suggestedName, now: now)
         case .fetching:
             return self.updateFetching { $0.responded(id, response, now: now) }
@@ -111,7 +104,7 @@ extension DownloadStateMachine {
             var mode = Preparation.Mode.fresh
             if case .resume(let saved) = probing.purpose {
                 plan = SegmentPlan(completeLength: saved.completeLength, missing: saved.missing)
-                mode = self.adoptsUpTo.map { .adoptedUp(to: $0) } ?? .adopted
+                mode = saved.trustedEnd.map { .adoptedUp(to: $0) } ?? .adopted
                 if !isSegmented {
                     plan.truncate(to: plan.frontier)
                     mode = .adoptedUp(to: plan.frontier)
@@ -207,7 +200,7 @@ extension DownloadStateMachine {
     /// The stop for a part that belongs to another file than the URL leads to now.
     mutating func stop(forOtherFile difference: String) -> Stop {
         // It is a change if it happens within a run, or if only this part may be resumed.
-        guard !self.hasRelocated, self.settings.continuation != .must, !self.isPinned else {
+        guard !self.changes.hasRelocated, self.settings.continuation != .must, !self.resumption.isPinned else {
             return self.stop(forChange: difference)
         }
         return .beginAnew(difference)
@@ -223,7 +216,7 @@ extension DownloadStateMachine {
         }
         var request = probing.failedRequest(failure, now: now)
         (request.hasAlternative, request.failuresOfSource) = (true, self.sources[source].failures)
-        let decision = self.settings.retry.decision(on: request, using: &self.generator)
+        let decision = self.context.decision(on: request)
         let failures = self.sources.fail(source, decision, now: now)
         guard let next = self.sources.leastFailed else {
             let others = self.settings.hosts.count - 1
@@ -258,9 +251,7 @@ extension DownloadStateMachine {
     }
 
     mutating func stop(forChange difference: String) -> Stop {
-        self.restarts += 1
-        self.bytesAtRelocation = 0
-        guard self.settings.onChange == .restart, self.restarts <= Self.restartsMax else {
+        guard self.changes.noteChange(), self.settings.onChange == .restart else {
             return .fail(
                 DownloadError(
                     .changed, "the remote file changed while it was being fetched: \(difference)",
@@ -275,7 +266,7 @@ extension DownloadStateMachine {
         case .probing(var probing) where probing.lease?.id == id:
             switch end {
             case .failed(let failure), .storageFailed(let failure), .corrupt(let failure):
-                let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
+                let verdict = probing.failed(failure, in: &self.context, now: now)
                 return self.conclude(probing, verdict, suggestedName: nil, now: now)
             case .revoked where probing.lease?.revocation == .yielding:
                 probing.lease = nil
@@ -287,7 +278,7 @@ extension DownloadStateMachine {
                     .network,
                     "\(self.settings.hosts[probing.source.rawValue]): no complete response head within \(waited) s",
                     isTransient: true)
-                let verdict = probing.failed(failure, settings: self.settings, now: now, using: &self.generator)
+                let verdict = probing.failed(failure, in: &self.context, now: now)
                 return self.conclude(probing, verdict, suggestedName: nil, now: now)
             case .finished, .stopped, .differs:
                 probing.lease = nil

@@ -1,17 +1,11 @@
 /// Storage events: surveying, preparing, checkpointing, placing, discarding.
 extension DownloadStateMachine {
     package mutating func surveyed(_ survey: Survey, now: Duration) -> [DownloadAction] {
-        guard case .surveying = self.state else { return [] }
-        self.isSurveyed = true
+        guard case .surveying(let isRepeated) = self.state else { return [] }
         if let stop = self.takePendingStop() { return self.settled(stop) }
-        defer { self.isHealing = false }
-        return self.begin(with: survey, now: now)
-    }
-
-    mutating func begin(with survey: Survey, now: Duration) -> [DownloadAction] {
         switch survey {
         case .nothing:
-            guard self.settings.continuation != .must || self.isHealing else {
+            guard self.settings.continuation != .must || isRepeated else {
                 return self.rest(
                     .failed(DownloadError(.state, "there is no partial download to resume", remedy: .allowStartingOver))
                 )
@@ -19,11 +13,11 @@ extension DownloadStateMachine {
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return []
         case .partial(let saved):
-            guard self.settings.continuation != .no || self.hasBegun, !self.mustBeginAnew else {
+            guard self.settings.continuation != .no || self.resumption.hasBegun, !self.resumption.mustBeginAnew else {
                 self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
                 return []
             }
-            self.isPinned = saved.isPinned
+            self.resumption.isPinned = saved.isPinned
             if saved.isRejected, !saved.hasDigests {
                 guard self.settings.continuation != .must else {
                     return self.rest(
@@ -52,7 +46,7 @@ extension DownloadStateMachine {
 
     /// The request that confirms a complete part before it is treated as the file. The URL may be another one, or may
     /// lead to another version.
-    private mutating func confirmation(of saved: SavedPartial) -> Probing.Purpose {
+    private func confirmation(of saved: SavedPartial) -> Probing.Purpose {
         guard
             !saved.resource.isProvable || saved.reference == nil || saved.resource.locator == .unrecorded
         else { return .confirm(saved) }
@@ -61,13 +55,13 @@ extension DownloadStateMachine {
 
     /// Requests the last block of a complete part again and compares the bytes before it, if no validator can confirm
     /// the part.
-    mutating func lastBlock(of saved: SavedPartial) -> Probing.Purpose {
+    func lastBlock(of saved: SavedPartial) -> Probing.Purpose {
         let tail = (saved.completeLength - 1) / BlockLayout.blockLength * BlockLayout.blockLength
-        self.adoptsUpTo = tail
-        return .resume(
-            SavedPartial(
-                resource: saved.resource, completeLength: saved.completeLength, missing: [tail..<saved.completeLength],
-                reference: saved.reference, marked: saved.marked))
+        var cut = SavedPartial(
+            resource: saved.resource, completeLength: saved.completeLength, missing: [tail..<saved.completeLength],
+            reference: saved.reference, marked: saved.marked)
+        cut.trustedEnd = tail
+        return .resume(cut)
     }
 
     mutating func begin(with file: ExistingFile) -> [DownloadAction] {
@@ -123,7 +117,7 @@ extension DownloadStateMachine {
 
     /// Surveys a file again to compare it with digests that an answer stated and its record lacks.
     mutating func compare(with stated: [ExpectedDigest]) -> [DownloadAction] {
-        self.state = .surveying
+        self.state = .surveying()
         return [.require(stated), .survey]
     }
 
@@ -135,7 +129,7 @@ extension DownloadStateMachine {
 
     /// Replaces the file at the destination once the new one is complete.
     mutating func replacing(_ clause: String) -> [DownloadAction] {
-        self.state = .surveying
+        self.state = .surveying()
         return [
             .report(.note("\(clause); it is kept until the file is fetched, then replaced")), .replaceExisting, .survey,
         ]
@@ -157,9 +151,7 @@ extension DownloadStateMachine {
     ) -> [DownloadAction] {
         guard case .preparing(let preparing) = self.state else { return [] }
         // From now on the part on disk is from the accepted resource.
-        self.mustBeginAnew = false
-        self.hasBegun = true
-        self.adoptsUpTo = nil
+        (self.resumption.mustBeginAnew, self.resumption.hasBegun) = (false, true)
         let probing = preparing.probing
         if let stop = self.takePendingStop() {
             let leases = probing.lease.map { [$0.id] } ?? []
@@ -169,11 +161,8 @@ extension DownloadStateMachine {
         // Bytes already passed to a reader cannot be compared with those of other sources.
         if window?.isStream == true { self.sources.dismissOthers() }
         var fetching = Fetching(
-            settings: self.settings, sources: self.sources, plan: preparing.plan,
-            isSegmented: preparing.isSegmented, overlap: probing.overlapLength, leaseNext: self.leaseNext,
-            generator: self.generator, window: window, hasDigest: hasDigest, now: now
-        )
-        fetching.owesRecord = probing.isElsewhere
+            self.context, plan: preparing.plan, isSegmented: preparing.isSegmented, overlap: probing.overlapLength,
+            window: window, hasDigest: hasDigest, isElsewhere: probing.isElsewhere, now: now)
         var actions: [DownloadAction] = [
             .report(
                 .started(
@@ -183,8 +172,7 @@ extension DownloadStateMachine {
         if let lease = probing.lease {
             actions += fetching.adopt(lease, responseEnd: preparing.responseEnd, now: now)
         }
-        self.checkpointAt = now + Self.checkpointInterval
-        self.bytesAtCheckpoint = preparing.plan.bytesDone
+        self.checkpoints.begin(bytesDone: preparing.plan.bytesDone, now: now)
         self.state = .fetching(fetching)
         return actions + self.advanceFetching()
     }
@@ -195,7 +183,7 @@ extension DownloadStateMachine {
         let leases = preparing.probing.lease.map { [$0.id] } ?? []
         // The waiting fetch ends by itself. Its end is ignored.
         let answers = leases.map { DownloadAction.answer($0, .stop) }
-        self.state = .surveying
+        self.state = .surveying()
         return answers + self.surveyed(survey, now: now)
     }
 
@@ -210,8 +198,8 @@ extension DownloadStateMachine {
     }
 
     private mutating func stepEnded() -> [DownloadAction] {
-        self.checkpointsPending -= 1
-        guard case .settling(let settling) = self.state, settling.leases.isEmpty, self.checkpointsPending == 0 else {
+        self.checkpoints.end()
+        guard case .settling(let settling) = self.state, settling.leases.isEmpty, self.checkpoints.areDone else {
             return self.advanceFetching()
         }
         return self.settled(settling.stop)
@@ -219,7 +207,7 @@ extension DownloadStateMachine {
 
     package mutating func placed(_ file: VerifiedFile) -> [DownloadAction] {
         guard case .placing = self.state else { return [] }
-        self.pendingStop = nil
+        self.interruption.stop = nil
         return self.rest(.completed(file))
     }
 
@@ -230,7 +218,7 @@ extension DownloadStateMachine {
 
     /// Handles a failed checkpoint. Claims that were not durable are withdrawn.
     package mutating func checkpointFailed(_ failure: DownloadError) -> [DownloadAction] {
-        self.checkpointsPending -= 1
+        self.checkpoints.end()
         return self.storageFailed(failure)
     }
 
@@ -245,17 +233,17 @@ extension DownloadStateMachine {
         case .preparing(let preparing):
             let answers = preparing.probing.lease.map { [DownloadAction.answer($0.id, .stop)] } ?? []
             return answers + self.fail(failure)
-        case .placing:
+        case .placing(let before):
             // A pause that came too late does not hide an integrity failure.
             if failure.code == .cancelled, let stop = self.takePendingStop() {
                 return self.settle(stop, leases: [], hasPart: true)
             }
             // The part of a short file is still in memory: what is to be kept of it is stored first.
-            if case .cancel? = self.pendingStop, let stop = self.takePendingStop() {
+            if case .cancel? = self.interruption.stop, let stop = self.takePendingStop() {
                 return self.settle(stop, leases: [], hasPart: true)
             }
-            if failure.code == .integrity, self.pendingStop == nil,
-                let actions = self.heal(failure) ?? self.fetchFromOneSource(after: failure)
+            if failure.code == .integrity, self.interruption.stop == nil,
+                let actions = self.heal(failure) ?? before.flatMap({ self.fetchFromOneSource($0, after: failure) })
             {
                 return actions
             }
@@ -278,15 +266,16 @@ extension DownloadStateMachine {
     private mutating func heal(_ failure: DownloadError) -> [DownloadAction]? {
         guard failure.isTransient, self.healings < Self.healingsMax else { return nil }
         self.healings += 1
-        self.isHealing = true
-        self.state = .surveying
+        self.state = .surveying(isRepeated: true)
         return [.report(.note("\(failure.message); what is missing is fetched again")), .survey]
     }
 
     /// Fetches the bytes of all other sources again from one source, if the digest of the complete file does not match.
     /// Each source is tried in turn: first those that have answered, of which some bytes may be kept.
-    private mutating func fetchFromOneSource(after mismatch: DownloadError) -> [DownloadAction]? {
-        guard let before = self.beforePlacing, before.hasDigest, before.window?.isStream != true else { return nil }
+    private mutating func fetchFromOneSource(
+        _ before: Fetching, after mismatch: DownloadError
+    ) -> [DownloadAction]? {
+        guard before.proving.hasDigest, before.window?.isStream != true else { return nil }
         for source in [self.sources.reference] + self.sources.ids
         where !self.trusted.contains(source) && self.sources[source].resource != nil {
             self.trusted.append(source)

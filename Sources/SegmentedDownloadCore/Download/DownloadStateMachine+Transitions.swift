@@ -1,21 +1,9 @@
 /// How a download leaves `fetching`, closes its connections, and carries out the stop that it left for.
 extension DownloadStateMachine {
-    /// Changes the state `fetching`, without a copy of its arrays.
-    ///
-    /// - Returns: What `body` returns; nil in another state.
-    @discardableResult
-    mutating func withFetching<Answer>(_ body: (inout Fetching) -> Answer) -> Answer? {
-        guard case .fetching(var fetching) = self.state else { return nil }
-        // Gives up the other reference to each array, so that changing one does not copy it.
-        self.state = .discarding
-        defer { self.state = .fetching(fetching) }
-        return body(&fetching)
-    }
-
     mutating func updateFetching(_ body: (inout Fetching) -> [DownloadAction]) -> [DownloadAction] {
         guard let actions = self.withFetching(body) else { return [] }
         // A revision is awaited like a checkpoint.
-        for case .revise in actions { self.checkpointsPending += 1 }
+        for case .revise in actions { self.checkpoints.request() }
         return actions + self.advanceFetching()
     }
 
@@ -28,7 +16,7 @@ extension DownloadStateMachine {
             let actions = fetching.revokeUnfinished()
             self.state = .fetching(fetching)
             // Waits for the checkpoint in progress. If it fails, some bytes are lost.
-            guard fetching.leases.isEmpty, self.checkpointsPending == 0, let length = fetching.plan.completeLength
+            guard fetching.leases.isEmpty, self.checkpoints.areDone, let length = fetching.plan.completeLength
             else {
                 return actions
             }
@@ -39,10 +27,8 @@ extension DownloadStateMachine {
             {
                 return actions + self.leave(fetching, .fail(mismatch), hasPart: true)
             }
-            (self.leaseNext, self.generator, self.sources) = fetching.handover
-            self.beforePlacing = self.sources.hasMirrors || fetching.isCompared ? fetching : nil
-            self.state = .placing
-            let limit = self.sources.hasMirrors ? nil : fetching.controller.limitObserved
+            self.state = .placing(after: fetching.sources.hasMirrors || fetching.isCompared ? fetching : nil)
+            let limit = self.sources.hasMirrors ? nil : fetching.traffic.controller.limitObserved
             return actions + (limit.map { [.report(.connectionCountFound($0))] } ?? [])
                 + [.place(length: length, evidence: fetching.evidence)]
         case .failed(let failure):
@@ -50,12 +36,8 @@ extension DownloadStateMachine {
         case .changed(let difference):
             return self.leave(fetching, self.stop(forChange: difference), hasPart: true)
         case .moved:
-            if fetching.plan.bytesDone > self.bytesAtRelocation { self.relocations = 0 }
-            self.bytesAtRelocation = max(self.bytesAtRelocation, fetching.plan.bytesDone)
-            self.relocations += 1
-            self.hasRelocated = true
             let stop =
-                self.relocations <= Self.relocationsMax
+                self.changes.noteRelocation(bytesDone: fetching.plan.bytesDone)
                 ? Stop.relocate : self.stop(forChange: "its URL leads to another place again and again")
             return self.leave(fetching, stop, hasPart: true)
         case .otherFile(let difference):
@@ -66,7 +48,6 @@ extension DownloadStateMachine {
     /// Closes all connections of a download that stops fetching, temporarily or finally.
     mutating func leave(_ fetching: Fetching, _ stop: Stop, hasPart: Bool) -> [DownloadAction] {
         var fetching = fetching
-        (self.leaseNext, self.generator, self.sources) = fetching.handover
         let actions = fetching.revokeAll()
         return actions + self.settle(stop, leases: fetching.leases.map(\.id), hasPart: hasPart)
     }
@@ -79,9 +60,9 @@ extension DownloadStateMachine {
     mutating func checkSettled() -> [DownloadAction] {
         guard case .settling(let settling) = self.state, settling.leases.isEmpty else { return [] }
         guard settling.hasPart, settling.stop != .cancel(keepingPartial: false) else {
-            return self.checkpointsPending > 0 ? [] : self.settled(settling.stop)
+            return self.checkpoints.areDone ? self.settled(settling.stop) : []
         }
-        self.checkpointsPending += 1
+        self.checkpoints.request()
         return [.checkpoint(isPause: true)]
     }
 
@@ -92,12 +73,12 @@ extension DownloadStateMachine {
             self.state = .discarding
             return [.discard]
         case .restart(let difference):
-            self.mustBeginAnew = true
+            self.resumption.mustBeginAnew = true
             self.sources.reinstate()
             self.state = .probing(Probing(.fresh, source: self.sources.firstAsked))
             return [.report(.restarted(difference))]
         case .beginWithOthers(let mismatch):
-            self.mustBeginAnew = true
+            self.resumption.mustBeginAnew = true
             var probing = Probing(.fresh, source: self.sources.firstAsked)
             probing.mismatch = mismatch
             self.state = .probing(probing)
@@ -109,11 +90,10 @@ extension DownloadStateMachine {
             self.state = .probing(probing)
             return [.report(.setAside(difference))]
         case .relocate:
-            self.isHealing = true
-            self.state = .surveying
+            self.state = .surveying(isRepeated: true)
             return [.survey]
-        case .pause where self.resumesWhenSettled:
-            self.resumesWhenSettled = false
+        case .pause where self.interruption.isResumed:
+            self.interruption.isResumed = false
             self.startedAt = nil
             self.state = .queued
             return []
@@ -132,9 +112,7 @@ extension DownloadStateMachine {
 
     mutating func rest(_ conclusion: DownloadConclusion) -> [DownloadAction] {
         // Pending commands of this run do not affect the next one.
-        self.pendingStop = nil
-        self.resumesWhenSettled = false
-        self.beforePlacing = nil
+        self.interruption = Interruption()
         self.trusted = []
         self.startedAt = nil
         self.state = .resting(conclusion)
@@ -142,7 +120,7 @@ extension DownloadStateMachine {
     }
 
     mutating func takePendingStop() -> Stop? {
-        defer { self.pendingStop = nil }
-        return self.pendingStop
+        defer { self.interruption.stop = nil }
+        return self.interruption.stop
     }
 }

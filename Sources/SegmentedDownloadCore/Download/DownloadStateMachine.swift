@@ -5,8 +5,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
     enum State: Hashable {
         /// Waiting for its turn. Becomes `surveying`, `discarding` or `resting`.
         case queued
-        /// The destination is being inspected. Becomes `probing`, `discarding`, `resting`, or `queued` if it was paused and resumed.
-        case surveying
+        /// The destination is being inspected. If it was before, in this run, the part may be gone. Becomes `probing`,
+        /// `discarding`, `resting`, or `queued` if it was paused and resumed.
+        case surveying(isRepeated: Bool = false)
         /// The first request is in flight or waiting to be made. Becomes `preparing`, `surveying`, `settling`,
         /// `discarding` or `resting`.
         case probing(Probing)
@@ -18,9 +19,9 @@ package struct DownloadStateMachine: Hashable, Sendable {
         /// Connections are being closed and their bytes made durable. Becomes `resting`, `queued`, `probing`,
         /// `surveying` or `discarding`.
         case settling(Settling)
-        /// All bytes are on disk; the file is being verified and moved into place. Becomes `resting`, `settling`,
-        /// `surveying`, `fetching` or `discarding`.
-        case placing
+        /// All bytes are on disk; the file is being verified and moved into place. The state before is kept in case bytes
+        /// must be fetched again from another source. Becomes `resting`, `settling`, `surveying`, `fetching` or `discarding`.
+        case placing(after: Fetching?)
         /// The part is being deleted. Becomes `resting`.
         case discarding
         /// Ended or paused. Becomes `queued` when resumed, or `discarding`.
@@ -68,64 +69,82 @@ package struct DownloadStateMachine: Hashable, Sendable {
         let hasPart: Bool
     }
 
-    /// 64 MiB: the number of written bytes after which a checkpoint is due, and so the most that a power failure can
-    /// cost.
-    package static let checkpointLength: Int64 = 64 << 20
-
-    /// The longest time that written bytes stay unsynced.
-    package static let checkpointInterval: Duration = .seconds(5)
-
-    package internal(set) var settings: DownloadSettings
-    var state: State = .queued
-    var sources: SourceTable
-    /// The state before verification, in case bytes must be fetched again from another source.
-    var beforePlacing: Fetching?
-    /// The sources from which everything was already fetched alone in this run.
-    var trusted: [SourceID] = []
-    var generator: SplitMix64
-    var leaseNext = 0
-    /// The stop to carry out after the current step.
-    var pendingStop: Stop?
-    var isSurveyed = false
-    var mustBeginAnew = false
-    /// Whether this run has begun to write the part. From then on it resumes that part, regardless of the
-    /// `continuation` setting.
-    var hasBegun = false
-    /// If set, only the bytes of an adopted part before this offset are trusted.
-    var adoptsUpTo: Int64?
-    var restarts = 0
-    /// How often the URL led to another resource without new bytes in between.
-    var relocations = 0
-    var hasRelocated = false
-    /// The most bytes that were on disk when the URL led to another resource.
-    var bytesAtRelocation: Int64 = 0
-    /// Whether a digest, and not the URL, identifies the surveyed part.
-    var isPinned = false
-    var healings = 0
-    /// Whether the part is surveyed again within a run. Then it may be gone.
-    var isHealing = false
-    /// The number of checkpoints and revisions without an answer. They are performed in order.
-    var checkpointsPending = 0
-    var resumesWhenSettled = false
-    var checkpointAt: Duration = .zero
-    var bytesAtCheckpoint: Int64 = 0
-    /// The first tick of this run at which it needed the network.
-    var startedAt: Duration?
-
-    /// How often a run restarts when the resource changes. After that, the change is reported.
-    package static let restartsMax = 3
-
-    /// How often a URL may lead to another resource without new bytes in between. After that, a change is reported.
-    package static let relocationsMax = 8
-
     /// How often a run surveys a part again that other processes change. After that, the failure is reported.
     package static let healingsMax = 3
 
+    private var present: State = .queued
+    /// The context, unless bytes are fetched. Then ``Fetching`` has it.
+    private var ownContext: DownloadContext
+    /// The sources from which everything was already fetched alone in this run.
+    var trusted: [SourceID] = []
+    var interruption = Interruption()
+    var resumption = Resumption()
+    var changes = DownloadChanges()
+    var healings = 0
+    var checkpoints = Checkpoints()
+    /// The first tick of this run at which it needed the network.
+    var startedAt: Duration?
+
+    /// What interrupts the current step.
+    struct Interruption: Hashable {
+        /// The stop to carry out after the step.
+        var stop: Stop?
+        /// Whether the download is resumed after that.
+        var isResumed = false
+    }
+
+    /// How the part on disk is used.
+    struct Resumption: Hashable {
+        /// Whether this run has begun to write the part. From then on it resumes that part, regardless of the
+        /// `continuation` setting.
+        var hasBegun = false
+        var mustBeginAnew = false
+        /// Whether a digest, and not the URL, identifies the surveyed part.
+        var isPinned = false
+    }
+
     package init(settings: DownloadSettings, seed: UInt64) {
-        self.settings = settings
-        self.sources = SourceTable(hosts: settings.hosts)
-        self.generator = SplitMix64(seed: seed)
-        if settings.startsPaused { self.state = .resting(.paused) }
+        self.ownContext = DownloadContext(settings: settings, seed: seed)
+        if settings.startsPaused { self.present = .resting(.paused) }
+    }
+
+    var state: State {
+        get { self.present }
+        set {
+            if case .fetching(let fetching) = self.present { self.ownContext = fetching.context }
+            self.present = newValue
+        }
+    }
+
+    var context: DownloadContext {
+        get {
+            if case .fetching(let fetching) = self.present { return fetching.context }
+            return self.ownContext
+        }
+        set {
+            if self.withFetching({ $0.context = newValue }) == nil { self.ownContext = newValue }
+        }
+    }
+
+    package var settings: DownloadSettings {
+        if case .fetching(let fetching) = self.present { fetching.context.settings } else { self.ownContext.settings }
+    }
+
+    var sources: SourceTable {
+        get { if case .fetching(let fetching) = self.present { fetching.sources } else { self.ownContext.sources } }
+        set { self.context.sources = newValue }
+    }
+
+    /// Changes the state `fetching`, without a copy of its arrays.
+    ///
+    /// - Returns: What `body` returns; nil in another state.
+    @discardableResult
+    mutating func withFetching<Answer>(_ body: (inout Fetching) -> Answer) -> Answer? {
+        guard case .fetching(var fetching) = self.present else { return nil }
+        // Gives up the other reference to each array, so that changing one does not copy it.
+        self.present = .discarding
+        defer { self.present = .fetching(fetching) }
+        return body(&fetching)
     }
 
     // MARK: Observing
@@ -159,7 +178,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     /// Whether the destination is being surveyed.
-    package var isSurveying: Bool { self.state == .surveying }
+    package var isSurveying: Bool { if case .surveying = self.state { true } else { false } }
 
     package var plan: SegmentPlan? {
         if case .fetching(let fetching) = self.state { return fetching.plan }
@@ -178,7 +197,7 @@ package struct DownloadStateMachine: Hashable, Sendable {
 
     package mutating func start() -> [DownloadAction] {
         guard case .queued = self.state else { return [] }
-        self.state = .surveying
+        self.state = .surveying()
         return [.survey]
     }
 
@@ -188,11 +207,11 @@ package struct DownloadStateMachine: Hashable, Sendable {
         case .resting(.paused), .resting(.failed):
             self.sources.reinstate()
             self.state = .queued
-        case .settling(let settling) where settling.stop == .pause: self.resumesWhenSettled = true
-        case .preparing where self.pendingStop == .pause: self.pendingStop = nil
+        case .settling(let settling) where settling.stop == .pause: self.interruption.isResumed = true
+        case .preparing where self.interruption.stop == .pause: self.interruption.stop = nil
         // The step was interrupted, and begins again.
-        case .surveying where self.pendingStop == .pause, .placing where self.pendingStop == .pause:
-            self.resumesWhenSettled = true
+        case .surveying where self.interruption.stop == .pause, .placing where self.interruption.stop == .pause:
+            self.interruption.isResumed = true
         case .queued, .surveying, .probing, .preparing, .fetching, .settling, .placing, .discarding, .resting: break
         }
         return []
@@ -205,17 +224,17 @@ package struct DownloadStateMachine: Hashable, Sendable {
     }
 
     mutating func stop(_ stop: Stop) -> [DownloadAction] {
-        self.resumesWhenSettled = false
+        self.interruption.isResumed = false
         switch self.state {
         case .queued:
             return self.settled(stop)
         case .preparing:
-            self.pendingStop = Self.stronger(self.pendingStop, stop)
+            self.interruption.stop = Self.stronger(self.interruption.stop, stop)
             return []
         case .discarding:
             return []
         case .surveying, .placing:
-            self.pendingStop = Self.stronger(self.pendingStop, stop)
+            self.interruption.stop = Self.stronger(self.interruption.stop, stop)
             return [.interrupt]
         case .probing(var probing):
             guard let lease = probing.lease else { return self.settled(stop) }
@@ -260,18 +279,8 @@ package struct DownloadStateMachine: Hashable, Sendable {
             self.state = .probing(revoked)
             return [.revoke(lease.id)]
         case .fetching(let fetching):
-            let bytes = fetching.plan.bytesDone
-            // Fewer bytes may be on disk than before, because some were withdrawn.
-            self.bytesAtCheckpoint = min(self.bytesAtCheckpoint, bytes)
-            var actions: [DownloadAction] = []
-            if self.checkpointsPending == 0, bytes > self.bytesAtCheckpoint,
-                bytes - self.bytesAtCheckpoint >= Self.checkpointLength || now >= self.checkpointAt
-            {
-                self.checkpointsPending += 1
-                self.bytesAtCheckpoint = bytes
-                self.checkpointAt = now + Self.checkpointInterval
-                actions.append(.checkpoint(isPause: false))
-            }
+            let isDue = self.checkpoints.request(bytesDone: fetching.plan.bytesDone, now: now)
+            let actions: [DownloadAction] = isDue ? [.checkpoint(isPause: false)] : []
             return actions + self.updateFetching { $0.tick(now: now) }
         case .queued, .surveying, .preparing, .settling, .placing, .discarding, .resting:
             return []

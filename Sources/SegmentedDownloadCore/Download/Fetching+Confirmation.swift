@@ -3,7 +3,7 @@ extension Fetching {
     /// How long after its last accepted head a source sent bytes of the file.
     private func exposure(of source: SourceID) -> Duration {
         guard let writtenAt = self.sources[source].writtenAt else { return .zero }
-        return writtenAt - (self.sources[source].acceptedAt ?? self.beganAt)
+        return writtenAt - (self.sources[source].acceptedAt ?? self.traffic.beganAt)
     }
 
     /// Whether bytes of a source whose file has changed may be from the new version.
@@ -17,26 +17,29 @@ extension Fetching {
     /// A digest verifies all bytes. A server without ranges is not asked: many make each answer anew, with another
     /// validator.
     var sourceToConfirm: SourceID? {
-        guard self.plan.isComplete, !self.hasDigest, !self.isSingleStream, !self.mode.hasLostRanges else { return nil }
+        guard self.plan.isComplete, !self.proving.hasDigest, !self.isSingleStream, !self.mode.hasLostRanges else {
+            return nil
+        }
         return self.sources.ids.first { source in
             self.isExposed(source) && self.sources[source].isUsable
-                && !self.confirmation.unconfirmed.contains(source)
+                && !self.comparisons.confirmation.unconfirmed.contains(source)
                 && self.identity(of: source).resource.validator.showsChange
         }
     }
 
     /// What shows that the complete file is one version.
     var evidence: Evidence {
-        self.confirmation.unconfirmed.isEmpty ? self.isCompared ? .comparison : .validator : .none
+        self.comparisons.confirmation.unconfirmed.isEmpty ? self.isCompared ? .comparison : .validator : .none
     }
 
     /// Asks a source for the last byte again. Nil if that is not needed, or not possible now.
     mutating func nextConfirmation(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard self.confirmation.lease == nil, let source = self.sourceToConfirm, let length = self.plan.completeLength,
+        guard self.comparisons.confirmation.lease == nil, let source = self.sourceToConfirm,
+            let length = self.plan.completeLength,
             self.sources[source].retryAt <= now, isOpen(self.sources[source].host)
         else { return nil }
         let order = self.sample(length - 1..<length, from: source, confirms: true, now: now)
-        self.confirmation.ask(order.lease)
+        self.comparisons.confirmation.ask(order.lease)
         return order
     }
 
@@ -73,7 +76,7 @@ extension Fetching {
     }
 
     mutating func confirmationEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
-        self.confirmation.end()
+        self.comparisons.confirmation.end()
         guard self.outcome == nil else { return [] }
         let source = lease.order.source
         var actions: [DownloadAction] = []
@@ -101,7 +104,7 @@ extension Fetching {
 
     /// Closes the connection of a request that takes too long.
     mutating func endConfirmation(now: Duration) -> [DownloadAction] {
-        guard let lease = self.confirmation.lease.flatMap({ self.lease($0) }),
+        guard let lease = self.comparisons.confirmation.lease.flatMap({ self.lease($0) }),
             now - lease.startedAt > Confirmation.patience
         else { return [] }
         return self.revoke(lease.id, .headTooSlow)
@@ -112,16 +115,16 @@ extension Fetching {
     private mutating func confirmed(by lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
         self.sources[source].noteAccepted(now: now, after: lease.bytesBefore)
-        guard self.confirmation.disagreement(of: source).isOpen else { return [] }
-        self.confirmation.giveUp(source)
+        guard self.comparisons.confirmation.disagreement(of: source).isOpen else { return [] }
+        self.comparisons.confirmation.giveUp(source)
         return [self.doubt("\(self.sources[source].host) answers with different validators", of: source)]
     }
 
     private mutating func differs(_ difference: String, at source: SourceID, now: Duration) -> [DownloadAction] {
-        self.confirmation.note(difference, of: source)
-        let disagreement = self.confirmation.disagreement(of: source)
+        self.comparisons.confirmation.note(difference, of: source)
+        let disagreement = self.comparisons.confirmation.disagreement(of: source)
         guard !disagreement.isAmongMany else {
-            self.confirmation.giveUp(source)
+            self.comparisons.confirmation.giveUp(source)
             return [self.doubt("each answer of \(self.sources[source].host) has another validator", of: source)]
         }
         guard !disagreement.isChangeAtEnd else { return self.changed(difference, at: source) }
@@ -132,15 +135,15 @@ extension Fetching {
     /// Handles an origin that does not say which version it has now. The file is complete, but what is known of its
     /// version is less.
     private mutating func unanswered(_ failure: DownloadError, by source: SourceID, now: Duration) -> [DownloadAction] {
-        let failures = self.confirmation.failures(of: source)
+        let failures = self.comparisons.confirmation.failures(of: source)
         if case .again(let delay, _) = self.decide(.confirmation, failure, failures: failures, at: source, now: now) {
-            self.confirmation.countFailure(of: source)
+            self.comparisons.confirmation.countFailure(of: source)
             self.sources[source].retryAt = now + delay
             return []
         }
-        self.confirmation.giveUp(source)
+        self.comparisons.confirmation.giveUp(source)
         // It has stated another version before, so the bytes may be of both.
-        if let difference = self.confirmation.disagreement(of: source).latest {
+        if let difference = self.comparisons.confirmation.disagreement(of: source).latest {
             return self.changed(difference, at: source)
         }
         return [self.doubt(failure.message, of: source)]

@@ -1,8 +1,5 @@
 /// Events from leases: response heads, limits reached, ends.
 extension Fetching {
-    /// Invalid HTTP responses are retried until there were this many in all. A single one may be a middlebox's error.
-    static let malformedMax = 3
-
     /// Handles the head of a lease's response.
     mutating func responded(_ id: LeaseID, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil else {
@@ -76,7 +73,7 @@ extension Fetching {
         self.leases[index].wasAccepted = true
         self.leases[index].headAt = now
         self.leases[index].responseEnd = responseEnd
-        self.controller.joined(self.observation, now: now)
+        self.traffic.controller.joined(self.observation, now: now)
         let limit = min(segment.upperBound, responseEnd)
         return [
             .report(.segmentOpened(segment.id, segment.position..<limit, self.leases[index].order.source)),
@@ -104,11 +101,8 @@ extension Fetching {
     /// Handles a response that yields no bytes.
     private mutating func refuse(_ index: Int, _ failure: DownloadError, now: Duration) -> [DownloadAction] {
         var failure = failure
-        if failure.code == .protocol {
-            self.malformed += 1
-            if self.malformed < Self.malformedMax {
-                failure = DownloadError(.protocol, failure.message, isTransient: true)
-            }
+        if failure.code == .protocol, self.traffic.noteMalformed() {
+            failure = DownloadError(.protocol, failure.message, isTransient: true)
         }
         return self.count(failure, of: self.leases[index], now: now) + self.end(index)
     }
@@ -264,7 +258,7 @@ extension Fetching {
         case .differs(let offset, let byte): actions += self.differs(offset, byte, at: lease.order.source)
         // A failure that only a hedge has seen is not counted. The next request for unleased bytes shows whether it
         // persists.
-        case .failed where lease.isWaitingHedge: self.hedging.postpone(now: now)
+        case .failed where lease.isWaitingHedge: self.rebalancing.hedging.postpone(now: now)
         case .failed(let failure) where failure.code == .changed:
             actions += self.changed(failure.message, at: lease.order.source)
         // None of its bytes are used.
@@ -280,7 +274,7 @@ extension Fetching {
         // A connection that finished before its rate could be measured was at least this fast.
         let average = Double(lease.position - lease.writesFrom) / (now - lease.startedAt).inSeconds
         let rate = lease.meter.rate ?? average
-        self.path.noteRate(rate)
+        self.traffic.path.noteRate(rate)
         self.sources[lease.order.source].rate = rate
     }
 
@@ -326,7 +320,7 @@ extension Fetching {
         case .fewerConnections(let delay):
             if !self.sources.hasMirrors {
                 let open = self.leases.count { $0.id != lease.id && $0.phase != .ending }
-                self.controller.refused(open: open, now: now)
+                self.traffic.controller.refused(open: open, now: now)
             }
             self.plan.postpone(segment, until: now)
             return [.report(.retrying(failure, attempt: failures, delay: delay))]

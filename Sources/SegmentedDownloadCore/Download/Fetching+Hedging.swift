@@ -6,13 +6,12 @@
 extension Fetching {
     /// Makes a hedge for the segment that gains most. Nil if none is due.
     mutating func nextHedge(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard self.isUndisturbed, self.mode.servesRanges, !self.awaitsProof, self.narrowing == nil,
-            self.leases.count < self.target, self.hedging.isDue(now: now), !self.hasWaiting,
+        guard self.isUndisturbed, self.mode.servesRanges, !self.awaitsProof, self.rebalancing.narrowing == nil,
+            self.leases.count < self.target, self.rebalancing.hedging.isDue(now: now), !self.hasWaiting,
             let segment = self.latest(now: now), let source = self.bestSource(now: now, isOpen: isOpen)
         else { return nil }
-        self.hedging.begin(segment.remaining)
-        let lease = LeaseID(self.leaseNext)
-        self.leaseNext += 1
+        self.rebalancing.hedging.begin(segment.remaining)
+        let lease = self.context.makeLease()
         let order = FetchOrder(
             lease: lease, source: source, segment: self.plan.reserveID(),
             request: self.request(for: segment, from: source),
@@ -27,8 +26,9 @@ extension Fetching {
             // One byte may wait for trailers with the digest of its response, which a hedge would cut off.
             self.plan[lease.order.segment].flatMap { $0.remaining > 1 ? (lease: lease, segment: $0) : nil }
         }
-        return self.hedging.latest(
-            among: candidates, leases: self.leases, path: self.path, completeLength: self.plan.completeLength, now: now)
+        return self.rebalancing.hedging.latest(
+            among: candidates, leases: self.leases, path: self.traffic.path, completeLength: self.plan.completeLength,
+            now: now)
     }
 
     private func mayBeHedged(_ lease: Lease, now: Duration) -> Bool {
@@ -43,14 +43,15 @@ extension Fetching {
     /// Handles the head of a hedge's response. If the other connection is still late, the hedge takes over.
     mutating func hedgeResponded(_ index: Int, _ response: RangeResponse, now: Duration) -> [DownloadAction] {
         let lease = self.leases[index]
-        guard lease.phase == .requested, self.withdrawals.isEmpty, self.narrowing == nil, !self.isSingleStream,
+        guard lease.phase == .requested, self.withdrawals.isEmpty, self.rebalancing.narrowing == nil,
+            !self.isSingleStream,
             let segment = lease.order.hedged.flatMap({ self.plan[$0] }), !segment.isComplete,
             segment.position >= lease.order.writesFrom
         else { return self.end(index) }
         if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
         guard case .partial(let range, _) = response, range.upperBound >= segment.upperBound else {
             // Other answers are handled when unleased bytes are requested.
-            self.hedging.postpone(now: now)
+            self.rebalancing.hedging.postpone(now: now)
             return self.end(index)
         }
         self.leases[index].responseEnd = range.upperBound
@@ -60,12 +61,12 @@ extension Fetching {
         // A connection still without a head is behind the hedge, however soon its head arrives.
         guard
             late.phase == .requested
-                || Hedging.isLate(late, segment.remaining, leases: self.leases, path: self.path, now: now)
+                || Hedging.isLate(late, segment.remaining, leases: self.leases, path: self.traffic.path, now: now)
         else {
-            self.hedging.postpone(now: now)
+            self.rebalancing.hedging.postpone(now: now)
             return self.end(index)
         }
-        self.narrowing = .takeover(by: lease.id)
+        self.rebalancing.narrowing = .takeover(by: lease.id)
         return [.narrow(late.id, to: segment.position)]
     }
 
@@ -80,7 +81,7 @@ extension Fetching {
         self.noteHead(of: self.leases[index], now: now)
         self.sources[order.source].noteAccepted(now: now, after: self.leases[index].bytesBefore)
         self.plan.assign(order.segment, to: id)
-        self.hedging.takeOver(end - offset)
+        self.rebalancing.hedging.takeOver(end - offset)
         self.leases[index].wasAccepted = true
         self.leases[index].writesFrom = offset
         self.leases[index].position = offset

@@ -50,34 +50,8 @@ extension Fetching {
         }
     }
 
-    /// Whether the bytes of an earlier run belong to the resource.
-    enum Proof: Hashable {
-        /// A validator proves it, or there are no such bytes.
-        case unneeded
-        /// Only a comparison can prove it, and no compared byte has agreed yet. Becomes `ended`.
-        ///
-        /// Until then, only segments that begin with a comparison are requested. Others would write bytes that may
-        /// belong to another file.
-        case awaited
-        /// A comparison has proven it, or the bytes that none could prove were withdrawn.
-        case ended
-
-        /// Ends a wait.
-        mutating func end() {
-            if self == .awaited { self = .ended }
-        }
-    }
-
-    /// The work that a connection is asked to give up, until its last byte is known.
-    enum Narrowing: Hashable {
-        /// Free connections get the work, in this many segments.
-        case split(into: Int)
-        /// The hedge takes it over.
-        case takeover(by: LeaseID)
-    }
-
     var isSingleStream: Bool { self.mode.isSingleStream }
-    var awaitsProof: Bool { self.proof == .awaited }
+    var awaitsProof: Bool { self.proving.proof == .awaited }
 
     /// Whether bytes may be requested and disputes decided.
     ///
@@ -99,15 +73,16 @@ extension Fetching {
     /// hole: no claim extends from one block into the next.
     mutating func fallBack() {
         var frontier = self.plan.frontier
-        let undecided = self.audits.open.map(\.spot.upperBound) + self.disputes.open.map { $0.offset + 1 }
+        let undecided =
+            self.comparisons.audits.open.map(\.spot.upperBound) + self.comparisons.disputes.open.map { $0.offset + 1 }
         if self.plan.isComplete, let end = undecided.max() {
             frontier = BlockLayout.blockEnd(after: end - 1) - BlockLayout.blockLength
         }
         self.plan.truncate(to: frontier)
         // Nothing is left that a comparison could prove.
-        if frontier == 0 { self.proof.end() }
+        if frontier == 0 { self.proving.proof.end() }
         self.mode = .fallback(forgetsFrom: frontier)
-        self.disputes.removeAll()
-        self.audits.removeAll()
+        self.comparisons.disputes.removeAll()
+        self.comparisons.audits.removeAll()
     }
 }

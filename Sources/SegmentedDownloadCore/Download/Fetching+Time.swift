@@ -12,10 +12,9 @@ extension Fetching {
             }
             if seen.isHeld { self.leases[index].heldAt = now }
             if seen.position > lease.writesFrom, lease.order.request.lowerBound < lease.order.writesFrom {
-                self.proof.end()
+                self.proving.proof.end()
             }
-            if seen.bytesReceived > lease.bytesReceived || seen.isHeld { self.servedAt = now }
-            self.bytesReceived += seen.bytesReceived - lease.bytesReceived
+            self.traffic.noteReceived(seen.bytesReceived - lease.bytesReceived, isHeld: seen.isHeld, now: now)
             // Compared bytes do not reset the failures. They are received again with each attempt, so failures would
             // never add up.
             if seen.position > lease.position {
@@ -30,7 +29,7 @@ extension Fetching {
             }
             if seen.isHeld || seen.isWriting {
                 self.leases[index].speedWindow = SpeedWindow(at: now, bytes: seen.bytesReceived)
-                self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived)
+                self.traffic.restartSpeed(now: now)
             }
             self.plan.advance(lease.order.segment, to: seen.position)
         }
@@ -39,16 +38,16 @@ extension Fetching {
     /// The measurements for ``ConcurrencyController``.
     var observation: ConcurrencyController.Observation {
         ConcurrencyController.Observation(
-            bytes: self.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
-            requestCost: self.path.requestCost, newcomer: self.newcomer)
+            bytes: self.traffic.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
+            requestCost: self.traffic.path.requestCost, newcomer: self.newcomer)
     }
 
     /// The average number of bytes that the connections on trial had received at the age at which the first one was
     /// joined by others; nil while a quarter of them is younger.
     private var newcomer: Double? {
-        guard let age = self.controller.aloneTime else { return nil }
+        guard let age = self.traffic.controller.aloneTime else { return nil }
         let new = self.leases.filter {
-            $0.phase == .receiving && !$0.order.isSample && $0.startedAt >= self.controller.grewAt
+            $0.phase == .receiving && !$0.order.isSample && $0.startedAt >= self.traffic.controller.grewAt
         }
         let received: [Double] = new.compactMap { lease in
             guard let headAt = lease.headAt else { return nil }
@@ -61,7 +60,7 @@ extension Fetching {
     /// Handles a tick: replaces stalled and slow connections, ends hedges and advances comparisons.
     mutating func tick(now: Duration) -> [DownloadAction] {
         guard self.outcome == nil else { return self.outcome == .complete ? self.endWithoutEnds(now: now) : [] }
-        self.controller.observe(self.observation, now: now)
+        self.traffic.controller.observe(self.observation, now: now)
         var actions: [DownloadAction] = []
         for lease in self.leases {
             switch lease.phase {
@@ -78,8 +77,8 @@ extension Fetching {
         actions += self.replaceSilent(now: now) + self.endHedges()
         actions += self.endConfirmation(now: now)
         actions += self.reviseIfSettled() + self.replaceReference() + self.settleDisputes()
-        if self.owesRecord, !self.awaitsProof, self.revision == nil {
-            self.owesRecord = false
+        if self.proving.owesRecord, !self.awaitsProof, self.revision == nil {
+            self.proving.owesRecord = false
             actions += self.revise(withdrawing: [], remarks: true)
         }
         self.finishIfComplete()
@@ -92,8 +91,8 @@ extension Fetching {
         guard let minimum = self.settings.speedMinimum, !self.plan.isComplete else { return [] }
         let time = self.settings.speedTime
         // Between two attempts nothing can arrive.
-        if self.leases.isEmpty { self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived) }
-        if self.speedWindow.isTooSlow(bytes: self.bytesReceived, minimum: minimum, time: time, now: now) {
+        if self.leases.isEmpty { self.traffic.restartSpeed(now: now) }
+        if self.traffic.isTooSlow(minimum: minimum, time: time, now: now) {
             let what = "fewer than \(minimum) bytes per second arrived for \(time.inSeconds) s"
             let host = self.sources[self.sources.reference].host
             self.outcome = .failed(DownloadError(.network, "\(host): \(what)", isTransient: true))
@@ -108,24 +107,17 @@ extension Fetching {
         return slow.flatMap { self.revoke(self.leases[$0].id, .tooSlow) }
     }
 
-    /// A head may take this many times as long as the slowest one.
-    static let silenceFactor = 2.0
-
     /// Replaces connections without a response, if a request made no earlier was answered long ago.
-    ///
-    /// If their replacements are silent too, the origin is delaying responses, so the patience doubles each time.
     private mutating func replaceSilent(now: Duration) -> [DownloadAction] {
         guard self.mode.servesRanges else { return [] }
-        let patience =
-            max(WorkStealing.replacementPatience, .seconds(Self.silenceFactor * self.path.slowestHead))
-            * (1 << min(self.silences, 6))
+        let patience = self.traffic.silencePatience
         let silent = self.leases.filter { lease in
             lease.phase == .requested && !lease.order.isSample && lease.order.hedged == nil
                 && now - lease.startedAt > patience
                 && self.sources[lease.order.source].answeredRequest.map { $0 >= lease.startedAt } ?? false
         }
         guard !silent.isEmpty else { return [] }
-        self.silences += 1
+        self.traffic.noteSilence()
         return silent.flatMap { self.revoke($0.id, .silent) }
     }
 

@@ -88,10 +88,9 @@ extension DownloadStateMachine {
 
     /// Applies the user's new setting for the number of connections.
     mutating func update(segments: DownloadOptions.Segments) -> [DownloadAction] {
-        self.settings.segments = segments
+        self.context.settings.segments = segments
         return self.updateFetching { fetching in
-            fetching.settings.segments = segments
-            if fetching.mode != .stream { fetching.controller.update(segments) }
+            if fetching.mode != .stream { fetching.traffic.controller.update(segments) }
             return []
         }
     }
@@ -99,7 +98,7 @@ extension DownloadStateMachine {
     /// Repeats the search for the number of connections, because a rate limit has changed.
     mutating func reconsiderConnections() -> [DownloadAction] {
         self.updateFetching { fetching in
-            fetching.controller.reopen()
+            fetching.traffic.controller.reopen()
             return []
         }
     }

@@ -15,87 +15,51 @@ struct Fetching: Hashable, Sendable {
         case otherFile(String)
     }
 
-    /// An origin that serves any connection sends bytes at least this often.
-    static let serviceInterval: Duration = .seconds(1)
-
-    // What is fetched, and how.
-    var settings: DownloadSettings
+    var context: DownloadContext
     var mode: Mode
-    var proof: Proof
     /// The reason why no more leases are given out.
     var outcome: Outcome?
     var plan: SegmentPlan
     /// The window of a consumer that takes the bytes in order, absent without one.
     var window: ReadingWindow?
-    /// The number of bytes before a resumed segment that are requested again and compared. 0 if a validator proves the
-    /// resource.
-    private let overlap: Int64
-    var generator: SplitMix64
-
-    // The connections, and the measurements taken from them.
     var leases: [Lease] = []
-    var leaseNext: Int
-    var controller: ConcurrencyController
-    var path = PathStatistics()
-    var speedWindow: SpeedWindow
-    var bytesReceived: Int64 = 0
-    /// When this phase began.
-    let beganAt: Duration
-    /// When any connection last received a byte; initially, when this phase began.
-    var servedAt: Duration
-    /// How often silent connections were replaced since all requests were last answered.
-    var silences = 0
-    /// The number of invalid HTTP responses.
-    var malformed = 0
-
-    // Work that moves from one connection to another.
-    /// The work that a connection is asked to give up, absent if none is.
-    var narrowing: Narrowing?
-    var stealing: WorkStealing
-    var hedging = Hedging()
-
-    // The sources, and how they are compared.
-    var sources: SourceTable
-    var audits = Audits()
-    var confirmation = Confirmation()
-    var disputes = Disputes()
+    var traffic: Traffic
+    var rebalancing: Rebalancing
+    var proving: Proving
+    var comparisons = Comparisons()
     var withdrawals = Withdrawals()
-    /// The number of groups in ``SourceTable/earlier`` that were compared before anything was written.
-    let provenGroups: Int
-    /// Whether the complete file will be compared with a digest, which is stronger than audits.
-    let hasDigest: Bool
-    /// Whether the manifest still names another source than the one that answered, until that one is proven equal.
-    var owesRecord = false
 
+    /// - Parameters:
+    ///   - overlap: The number of bytes before a resumed segment that are requested again and compared.
+    ///   - isElsewhere: Whether the bytes on disk came from another source than the one that answered.
     init(
-        settings: DownloadSettings, sources: SourceTable, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
-        leaseNext: Int, generator: SplitMix64, window: ReadingWindow? = nil, hasDigest: Bool = false, now: Duration
+        _ context: DownloadContext, plan: SegmentPlan, isSegmented: Bool, overlap: Int64,
+        window: ReadingWindow? = nil, hasDigest: Bool = false, isElsewhere: Bool = false, now: Duration
     ) {
-        self.settings = settings
+        self.context = context
         self.window = window
-        self.hasDigest = hasDigest || !settings.digests.isEmpty
-        self.sources = sources
         self.plan = plan
         self.mode = isSegmented ? .segmented(rangeRefusals: 0) : .stream
-        self.overlap = overlap
-        self.servedAt = now
-        self.beganAt = now
-        self.speedWindow = SpeedWindow(at: now, bytes: 0)
+        let settings = context.settings
+        self.traffic = Traffic(
+            ConcurrencyController(
+                isSegmented ? settings.segments : .exactly(1), known: settings.connectionsKnown), now: now)
+        self.rebalancing = Rebalancing(stealing: WorkStealing(beganAt: now))
         // Without kept bytes there is nothing to compare.
-        self.proof = overlap > 0 && plan.bytesDone > 0 ? .awaited : .unneeded
-        self.provenGroups = self.proof == .awaited && isSegmented ? sources.earlier.count : 0
-        self.leaseNext = leaseNext
-        self.generator = generator
-        self.controller = ConcurrencyController(
-            isSegmented ? settings.segments : .exactly(1), known: settings.connectionsKnown)
-        self.stealing = WorkStealing(beganAt: now)
-        if self.awaitsProof, isSegmented { self.audits.add(self.proofs()) }
+        let isAwaited = overlap > 0 && plan.bytesDone > 0
+        self.proving = Proving(
+            proof: isAwaited ? .awaited : .unneeded, overlap: overlap,
+            provenGroups: isAwaited && isSegmented ? context.sources.earlier.count : 0,
+            hasDigest: hasDigest || !settings.digests.isEmpty, owesRecord: isElsewhere)
+        if isAwaited, isSegmented { self.comparisons.audits.add(self.proofs()) }
         self.finishIfComplete()
     }
 
-    /// The state that outlives this phase.
-    var handover: (leaseNext: Int, generator: SplitMix64, sources: SourceTable) {
-        (self.leaseNext, self.generator, self.sources)
+    var settings: DownloadSettings { self.context.settings }
+
+    var sources: SourceTable {
+        get { self.context.sources }
+        _modify { yield &self.context.sources }
     }
 
     /// The resource, as the reference defines it.
@@ -103,7 +67,7 @@ struct Fetching: Hashable, Sendable {
         self.sources[self.sources.reference].resource ?? RemoteResource(completeLength: self.plan.completeLength)
     }
 
-    var target: Int { self.isSingleStream ? 1 : self.controller.target }
+    var target: Int { self.isSingleStream ? 1 : self.traffic.controller.target }
     var receiving: Int { self.leases.count { $0.phase == .receiving } }
 
     // MARK: Giving out leases
@@ -116,10 +80,10 @@ struct Fetching: Hashable, Sendable {
         // Includes connecting, as for most later requests.
         if probe.wasAccepted {
             self.sources[probe.order.source].noteAccepted(now: probe.progressAt, after: probe.bytesBefore)
-            self.path.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds)
+            self.traffic.path.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds)
         }
         if !self.isSingleStream {
-            self.controller.begin(requestCost: self.path.requestCost, now: now)
+            self.traffic.controller.begin(requestCost: self.traffic.path.requestCost, now: now)
             if self.window == nil { self.planner(now: now).divide(&self.plan, into: self.target) }
             self.cutPiece(segment.id)
         }
@@ -147,8 +111,8 @@ struct Fetching: Hashable, Sendable {
     mutating func noteHead(of lease: Lease, now: Duration) {
         let latest = self.sources[lease.order.source].answeredRequest
         self.sources[lease.order.source].answeredRequest = max(latest ?? .zero, lease.startedAt)
-        if !self.leases.contains(where: { $0.phase == .requested && $0.id != lease.id }) { self.silences = 0 }
-        self.path.noteHead(cost: (now - lease.startedAt).inSeconds)
+        if !self.leases.contains(where: { $0.phase == .requested && $0.id != lease.id }) { self.traffic.endSilence() }
+        self.traffic.path.noteHead(cost: (now - lease.startedAt).inSeconds)
     }
 
     /// The next request for a free connection. Nil if none can be made now.
@@ -156,7 +120,9 @@ struct Fetching: Hashable, Sendable {
     /// - Parameter isOpen: Whether a connection to a host may be opened.
     mutating func nextFetch(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard self.isUndisturbed, self.leases.count < self.target else { return nil }
-        if self.sources.hasMirrors || !self.audits.isEmpty || self.sourceToConfirm != nil, !self.isSingleStream {
+        if self.sources.hasMirrors || !self.comparisons.audits.isEmpty || self.sourceToConfirm != nil,
+            !self.isSingleStream
+        {
             if let sample = self.nextSample(now: now, isOpen: isOpen) { return sample }
             guard self.leases.count < self.target - self.roomForSamples(now: now) else { return nil }
         }
@@ -180,8 +146,7 @@ struct Fetching: Hashable, Sendable {
         let id = self.plan.segments[index].id
         self.cutPiece(id)
         guard let segment = self.plan[id] else { return nil }
-        let lease = LeaseID(self.leaseNext)
-        self.leaseNext += 1
+        let lease = self.context.makeLease()
         let order = FetchOrder(
             lease: lease, source: source, segment: segment.id, request: self.request(for: segment, from: source),
             writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: self.mode.takeForgetsFrom(),
@@ -211,7 +176,7 @@ struct Fetching: Hashable, Sendable {
 
     /// The number of bytes on disk before a new segment that are requested again and compared.
     private func overlapBefore(_ segment: Segment, from source: SourceID = .first) -> Int64 {
-        let overlap = self.sources[source].trust == .sampled ? SampleSpots.length : self.overlap
+        let overlap = self.sources[source].trust == .sampled ? SampleSpots.length : self.proving.overlap
         guard overlap > 0, let index = self.plan.index(of: segment.id), index > 0 else { return 0 }
         let before = self.plan.segments[index - 1]
         return before.isComplete ? min(overlap, before.upperBound - before.lowerBound) : 0

@@ -158,21 +158,23 @@ struct Probing: Hashable, Sendable {
     }
 
     /// The request to make, nil if none is due.
-    mutating func nextFetch(id: LeaseID, now: Duration) -> FetchOrder? {
+    mutating func nextFetch(in context: inout DownloadContext, now: Duration) -> FetchOrder? {
         guard self.lease == nil, now >= self.retryAt else { return nil }
         self.beganAt = self.beganAt ?? now
         // The manifest names another source. Until this one is proven equal, its claims are marked.
         let mark = self.isElsewhere ? self.source.mark : 0
         let order = FetchOrder(
-            lease: id, source: self.source, segment: Segment.ID(0), request: self.request, writesFrom: self.writesFrom,
+            lease: context.makeLease(), source: self.source, segment: Segment.ID(0), request: self.request,
+            writesFrom: self.writesFrom,
             limit: .max, mark: mark)
         self.lease = Lease(order: order, now: now)
         return order
     }
 
     mutating func responded(
-        _ response: RangeResponse, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
+        _ response: RangeResponse, in context: inout DownloadContext, now: Duration
     ) -> Verdict {
+        let settings = context.settings
         self.hasContact = true
         self.lease?.wasAccepted = true
         self.lease?.progressAt = now
@@ -211,8 +213,7 @@ struct Probing: Hashable, Sendable {
             return .failed(response.failure(host: settings.hosts[self.source.rawValue]))
         case .refused:
             return self.failed(
-                response.failure(host: settings.hosts[self.source.rawValue]), settings: settings, now: now,
-                using: &generator)
+                response.failure(host: settings.hosts[self.source.rawValue]), in: &context, now: now)
         }
     }
 
@@ -372,14 +373,12 @@ struct Probing: Hashable, Sendable {
     }
 
     /// Handles a fetch that failed or was refused before any bytes.
-    mutating func failed(
-        _ failure: DownloadError, settings: DownloadSettings, now: Duration, using generator: inout SplitMix64
-    ) -> Verdict {
+    mutating func failed(_ failure: DownloadError, in context: inout DownloadContext, now: Duration) -> Verdict {
         if failure.code == .changed { return .changed(failure.message) }
         // Other sources are asked before this one is asked again.
-        guard settings.hosts.count == 1 || !self.canMove else { return .failed(failure) }
-        let request = self.failedRequest(failure, isPaced: settings.isPaced, now: now)
-        switch settings.retry.decision(on: request, using: &generator) {
+        guard context.settings.hosts.count == 1 || !self.canMove else { return .failed(failure) }
+        let request = self.failedRequest(failure, isPaced: context.settings.isPaced, now: now)
+        switch context.decision(on: request) {
         case .again(let delay, _):
             self.failures += 1
             self.retryAt = now + delay

@@ -59,11 +59,11 @@ extension Fetching {
     /// What does not fit in memory is read from the file later. So pieces stay short near the end, to leave nothing to
     /// read after the last byte, and for streams, which have no file.
     private func lengthWorthAsking(in window: ReadingWindow) -> Int64 {
-        guard !window.isStream, self.path.requestCost >= Self.longRequestSeconds,
+        guard !window.isStream, self.traffic.path.requestCost >= Self.longRequestSeconds,
             self.plan.bytesMissing > 2 * window.length
         else { return 0 }
-        let rate = SegmentSplitter.middle(self.path.rates(of: self.leases)) ?? 0
-        let worth = rate * self.path.requestCost * Self.pieceRequests
+        let rate = SegmentSplitter.middle(self.traffic.path.rates(of: self.leases)) ?? 0
+        let worth = rate * self.traffic.path.requestCost * Self.pieceRequests
         return worth < Double(window.length) ? Int64(worth) : window.length
     }
 

@@ -24,6 +24,8 @@ package struct SavedPartial: Hashable, Sendable {
     /// Whether the digests that the download was begun with still apply. They identify the file independently of its
     /// URL.
     package var isPinned = false
+    /// If set, only the bytes before this offset are trusted.
+    var trustedEnd: Int64?
 
     package init(
         resource: RemoteResource, completeLength: Int64, missing: [Range<Int64>], reference: SourceID? = .first,

@@ -14,7 +14,7 @@ extension Fetching {
             self.outcome = .otherFile("byte \(offset) differs")
             return []
         }
-        self.disputes.add(Dispute(differingSource: source, offset: offset, byte: byte))
+        self.comparisons.disputes.add(Dispute(differingSource: source, offset: offset, byte: byte))
         return self.settleDisputes()
     }
 
@@ -30,7 +30,7 @@ extension Fetching {
     /// Ends all comparisons while bytes are being withdrawn, because correct bytes would contradict the wrong ones on
     /// disk. They are made again afterwards.
     mutating func endSamples() -> [DownloadAction] {
-        self.disputes.cancel()
+        self.comparisons.disputes.cancel()
         let samples = self.leases.filter(\.order.isSample).map(\.id)
         let actions = samples.flatMap { self.revoke($0, .stopping) }
         // Includes samples that are ending for another reason, because they may have been answered.
@@ -66,13 +66,13 @@ extension Fetching {
 
     /// The request that asks a third source, if a dispute is open and an arbiter may be asked now.
     mutating func nextArbitration(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
-        guard let dispute = self.disputes.next, self.isBelieved(dispute.offset),
+        guard let dispute = self.comparisons.disputes.next, self.isBelieved(dispute.offset),
             let arbiter = self.arbiters(of: dispute).first(where: { id in
                 self.sources[id].retryAt <= now && isOpen(self.sources[id].host)
             })
         else { return nil }
         let order = self.sample(dispute.offset..<(dispute.offset + 1), from: arbiter, now: now)
-        self.disputes.ask(order.lease)
+        self.comparisons.disputes.ask(order.lease)
         return order
     }
 
@@ -85,12 +85,12 @@ extension Fetching {
     ///
     /// - Parameter answer: Absent if the arbiter did not answer.
     mutating func arbitrated(_ dispute: Dispute, by lease: Lease, _ answer: Arbitration?) -> [DownloadAction] {
-        guard self.disputes.asked(by: lease.id) != nil else { return [] }
+        guard self.comparisons.disputes.asked(by: lease.id) != nil else { return [] }
         guard let answer else {
-            self.disputes.noteUnanswered(isAttempt: lease.bytesReceived > 0)
+            self.comparisons.disputes.noteUnanswered(isAttempt: lease.bytesReceived > 0)
             return self.settleDisputes()
         }
-        self.disputes.removeFirst()
+        self.comparisons.disputes.removeFirst()
         switch answer {
         case .agrees: return self.deny(dispute)
         case .differs(dispute.byte): return self.discard(self.contributor(of: dispute.offset))
@@ -105,11 +105,11 @@ extension Fetching {
     /// Drops disputes that no longer apply, and decides the first one if no arbiter is left.
     mutating func settleDisputes() -> [DownloadAction] {
         guard self.isUndisturbed else { return [] }
-        self.disputes = self.disputes.filter { self.stands($0) }
-        guard let dispute = self.disputes.next,
+        self.comparisons.disputes = self.comparisons.disputes.filter { self.stands($0) }
+        guard let dispute = self.comparisons.disputes.next,
             self.isSingleStream || dispute.attempts >= Disputes.arbitrationsMax || self.arbiters(of: dispute).isEmpty
         else { return [] }
-        self.disputes.removeFirst()
+        self.comparisons.disputes.removeFirst()
         return self.decide(dispute)
     }
 

@@ -10,7 +10,7 @@ extension Fetching {
 
     /// The number of connections kept free while a mirror is not compared yet.
     func roomForSamples(now: Duration) -> Int {
-        guard self.target > 1, now - self.beganAt < Self.samplingPatience,
+        guard self.target > 1, now - self.traffic.beganAt < Self.samplingPatience,
             self.plan.bytesMissing > SampleSpots.length * Int64(Self.samplesMin * 4),
             !self.leases.contains(where: \.order.isSample)
         else { return 0 }
@@ -24,10 +24,12 @@ extension Fetching {
         if let order = self.nextArbitration(now: now, isOpen: isOpen) { return order }
         let reference = self.sources[self.sources.reference]
         // While a contradiction is undecided, further audits would only find it again.
-        if self.disputes.isEmpty, let audit = self.audits.next, reference.isUsable, !self.mode.hasLostRanges {
+        if self.comparisons.disputes.isEmpty, let audit = self.comparisons.audits.next, reference.isUsable,
+            !self.mode.hasLostRanges
+        {
             guard reference.retryAt <= now, isOpen(reference.host) else { return nil }
             let order = self.sample(audit.spot, from: self.sources.reference, now: now)
-            self.audits.ask(order.lease)
+            self.comparisons.audits.ask(order.lease)
             return order
         }
         if let order = self.nextConfirmation(now: now, isOpen: isOpen) { return order }
@@ -35,7 +37,7 @@ extension Fetching {
         for id in self.sources.ids where self.sources[id].trust == .unproven {
             // Fewer samples may be enough now, because another source is gone.
             if self.isSampledEnough(id) { self.sources[id].trust = .sampled }
-            guard self.sources[id].trust == .unproven, !self.disputes.contains(differingSource: id),
+            guard self.sources[id].trust == .unproven, !self.comparisons.disputes.contains(differingSource: id),
                 self.sources[id].retryAt <= now,
                 isOpen(self.sources[id].host),
                 !self.leases.contains(where: { $0.order.source == id }), let spot = self.spot(for: id)
@@ -54,12 +56,11 @@ extension Fetching {
             lowerBound: spot.lowerBound, upperBound: spot.upperBound, identity: identity.resource,
             comparesValidator: identity.comparesValidator)
         request.closesConnection =
-            self.sources[source].disagreement.isOpen || self.confirmation.disagreement(of: source).isOpen
+            self.sources[source].disagreement.isOpen || self.comparisons.confirmation.disagreement(of: source).isOpen
         request.confirms = confirms
         let order = FetchOrder(
-            lease: LeaseID(self.leaseNext), source: source, segment: .none, request: request,
+            lease: self.context.makeLease(), source: source, segment: .none, request: request,
             writesFrom: spot.upperBound, limit: spot.upperBound)
-        self.leaseNext += 1
         self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].bytesWritten))
         return order
     }
@@ -89,11 +90,13 @@ extension Fetching {
         let lease = self.leases[index]
         guard lease.phase == .requested else { return [.answer(lease.id, .stop)] }
         if let actions = self.meet(lease, response, now: now) { return actions + self.end(index) }
-        if lease.id == self.confirmation.lease { return self.confirmationResponded(index, response, now: now) }
+        if lease.id == self.comparisons.confirmation.lease {
+            return self.confirmationResponded(index, response, now: now)
+        }
         switch response {
         case .partial(let range, _):
             self.sources[lease.order.source].noteAccepted(now: now, after: lease.bytesBefore)
-            if self.audits.contains(lease.id) { self.mode.noteServed() }
+            if self.comparisons.audits.contains(lease.id) { self.mode.noteServed() }
             self.acceptSample(index, responseEnd: range.upperBound, now: now)
             return [.answer(lease.id, .proceed(limit: min(lease.order.limit, range.upperBound)))]
         case .changed(let difference):
@@ -101,7 +104,7 @@ extension Fetching {
         case .moved(let difference):
             return self.moved(difference, lease, now: now) + self.end(index)
         case .whole, .ignoresRanges:
-            guard self.audits.contains(lease.id) else { fallthrough }
+            guard self.comparisons.audits.contains(lease.id) else { fallthrough }
             return self.refuseAudit(lease, now: now) + self.end(index)
         case .unsatisfiable, .notModified:
             let host = self.sources[lease.order.source].host
@@ -139,19 +142,20 @@ extension Fetching {
         }
         // The consumer of a stream has the bytes already, so they cannot be fetched again.
         guard self.window?.isStream != true else {
-            self.audits.removeAll()
+            self.comparisons.audits.removeAll()
             return []
         }
         // The stream might contradict bytes of other sources, which would look like a change of the file.
         let own = SourceTable.Contributor.source(self.sources.reference)
         let reason = "\(host) does not support ranges to compare with; bytes of other sources are fetched again"
-        return self.audits.contributors.filter { $0 != own }.flatMap { self.discard($0, reason) } + self.endSamples()
+        return self.comparisons.audits.contributors.filter { $0 != own }.flatMap { self.discard($0, reason) }
+            + self.endSamples()
             + self.reviseIfSettled()
     }
 
     private mutating func sampleFailed(_ failure: DownloadError, _ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
-        let purpose: FailedRequest.Purpose = self.audits.contains(lease.id) ? .audit : .sample
+        let purpose: FailedRequest.Purpose = self.comparisons.audits.contains(lease.id) ? .audit : .sample
         switch self.decide(purpose, failure, at: source, of: lease.id, now: now) {
         case .again(let delay, _):
             self.sources[source].retryAt = now + delay
@@ -165,16 +169,16 @@ extension Fetching {
     }
 
     mutating func sampleEnded(_ lease: Lease, _ end: LeaseEnd, now: Duration) -> [DownloadAction] {
-        if lease.id == self.confirmation.lease { return self.confirmationEnded(lease, end, now: now) }
+        if lease.id == self.comparisons.confirmation.lease { return self.confirmationEnded(lease, end, now: now) }
         let source = lease.order.source
         var actions: [DownloadAction] = []
         // A cancelled sample may have been answered before it ended.
         let isAnswered = end.isDecided && lease.bytesReceived > 0 && lease.revocation != .stopping
-        let isAudit = self.audits.contains(lease.id)
-        if isAnswered { self.audits.finish(lease, agrees: end == .finished) }
-        if isAudit, end == .finished, isAnswered, self.audits.isEmpty { self.proof.end() }
-        self.audits.release(lease.id)
-        let dispute = self.disputes.asked(by: lease.id)
+        let isAudit = self.comparisons.audits.contains(lease.id)
+        if isAnswered { self.comparisons.audits.finish(lease, agrees: end == .finished) }
+        if isAudit, end == .finished, isAnswered, self.comparisons.audits.isEmpty { self.proving.proof.end() }
+        self.comparisons.audits.release(lease.id)
+        let dispute = self.comparisons.disputes.asked(by: lease.id)
         guard self.outcome == nil else { return [] }
         // The compared bytes may have been withdrawn, or the source's trust may have changed.
         guard lease.revocation != .stopping, isAudit || dispute != nil || self.sources[source].trust == .unproven
@@ -227,19 +231,21 @@ extension Fetching {
 
     /// Sets the outcome if all bytes are on disk and bytes of sampled sources have been audited.
     mutating func finishIfComplete() {
-        guard self.isUndisturbed, self.plan.isComplete, self.disputes.isEmpty else { return }
+        guard self.isUndisturbed, self.plan.isComplete, self.comparisons.disputes.isEmpty else { return }
         // The bytes of a lease are attributed to its source when it ends. A waiting hedge has written none.
         guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || $0.isWaitingHedge })
         else { return }
-        if !self.audits.areChosen {
+        if !self.comparisons.audits.areChosen {
             // A single stream was compared with all bytes before it. A digest verifies all bytes.
-            let isNeeded = !self.hasDigest && !self.isSingleStream
-            self.audits.choose(isNeeded ? self.endAudits() : [])
+            let isNeeded = !self.proving.hasDigest && !self.isSingleStream
+            self.comparisons.audits.choose(isNeeded ? self.endAudits() : [])
         }
         // If one answer had another validator, bytes that other connections have just written may be affected too.
-        if self.audits.isEmpty, let audit = self.auditOfDisagreement { self.audits.add([audit]) }
-        if self.audits.isEmpty {
-            guard self.sourceToConfirm == nil, self.confirmation.lease == nil else { return }
+        if self.comparisons.audits.isEmpty, let audit = self.auditOfDisagreement {
+            self.comparisons.audits.add([audit])
+        }
+        if self.comparisons.audits.isEmpty {
+            guard self.sourceToConfirm == nil, self.comparisons.confirmation.lease == nil else { return }
             self.outcome = .complete
         } else if !self.hasUsable {
             self.outcome = .failed(
@@ -256,7 +262,7 @@ extension Fetching {
         }
         let groups =
             sampled.map { SourceTable.Contributor.source($0) }
-            + self.sources.earlier.indices.dropFirst(self.provenGroups).filter { $0 != self.sources.adopted }
+            + self.sources.earlier.indices.dropFirst(self.proving.provenGroups).filter { $0 != self.sources.adopted }
             .map { .earlier($0) }
         let doubtful = self.sources.ids.filter { self.sources[$0].isDoubtful && self.sources[$0].trust == .proven }
         let runs = self.plan.segments.map { $0.lowerBound..<$0.position }.filter { !$0.isEmpty }
@@ -265,7 +271,7 @@ extension Fetching {
                 + doubtful.map { id in
                     (.source(id), self.sources.hasMirrors ? self.sources.contributed(by: .source(id)) : runs)
                 },
-            using: &self.generator)
+            using: &self.context.generator)
     }
 
     // MARK: At the beginning
@@ -274,12 +280,12 @@ extension Fetching {
     mutating func proofs() -> [Audit] {
         let own = Audits.Group(.source(self.sources.reference), self.sources.kept)
         let groups = self.sources.earlier.indices.map { Audits.Group(.earlier($0), self.sources.earlier[$0]) }
-        return Audits.comparing([own] + groups, using: &self.generator)
+        return Audits.comparing([own] + groups, using: &self.context.generator)
     }
 
     /// Whether some bytes of the file were proven by a comparison instead of a validator.
     var isCompared: Bool {
-        self.proof != .unneeded || self.sources.earlier.contains { !$0.isEmpty }
+        self.proving.proof != .unneeded || self.sources.earlier.contains { !$0.isEmpty }
             || self.sources.ids.contains { id in
                 self.sources[id].isDoubtful || id != self.sources.reference && !self.sources[id].contributed.isEmpty
             }

@@ -27,7 +27,7 @@ extension Fetching {
                 return false
             }
             // A source writes nothing until its contradiction is decided.
-            guard !self.disputes.contains(differingSource: id) else { return false }
+            guard !self.comparisons.disputes.contains(differingSource: id) else { return false }
             return entry.retryAt <= now && isOpen(entry.host)
         }
         return usable.max { left, right in
@@ -53,9 +53,6 @@ extension Fetching {
 
     // MARK: Failing
 
-    /// How long ago a byte last arrived.
-    func waited(now: Duration) -> Duration { now - self.servedAt }
-
     /// Decides what follows a failure, and counts it against its segment or its source.
     ///
     /// - Parameter failures: The number of failures before this one, of the segment or the confirmation.
@@ -65,13 +62,13 @@ extension Fetching {
     ) -> RetryDecision {
         var request = FailedRequest(purpose, failure, failures: failures)
         request.failuresOfSource = self.sources[source].failures
-        request.waited = self.waited(now: now)
+        request.waited = self.traffic.waited(now: now)
         request.hasAlternative = self.sources.hasAlternative(to: source)
         request.isPaced = self.settings.isPaced
         if self.leases.contains(where: { $0.id != lease && $0.phase == .receiving }) {
-            request.others = request.waited < Self.serviceInterval ? .served : .silent
+            request.others = request.waited < Traffic.serviceInterval ? .served : .silent
         }
-        return self.settings.retry.decision(on: request, using: &self.generator)
+        return self.context.decision(on: request)
     }
 
     /// Counts a failure against a source.
@@ -168,8 +165,8 @@ extension Fetching {
         }
         guard !self.hasUnmarked else { return self.endUnmarked() }
         self.sources.replaceReference(by: next)
-        self.audits.restart()
-        self.owesRecord = false
+        self.comparisons.audits.restart()
+        self.proving.owesRecord = false
         return self.revise(withdrawing: [], remarks: true)
     }
 
@@ -177,7 +174,7 @@ extension Fetching {
     /// dispute.
     private var successor: SourceID? {
         let usable = self.sources.ids.filter { self.sources[$0].canBeReference }
-        let impartial = usable.filter { !self.disputes.contains(differingSource: $0) }
+        let impartial = usable.filter { !self.comparisons.disputes.contains(differingSource: $0) }
         let candidates = impartial.isEmpty ? usable : impartial
         return candidates.first { self.sources[$0].trust == .proven } ?? candidates.first
     }
@@ -191,7 +188,7 @@ extension Fetching {
 
     /// The mark for bytes of a source. The reference's bytes are marked too until the manifest names it.
     func mark(of source: SourceID) -> UInt8 {
-        self.owesRecord && source == self.sources.reference ? source.mark : self.sources.mark(of: source)
+        self.proving.owesRecord && source == self.sources.reference ? source.mark : self.sources.mark(of: source)
     }
 
     // MARK: Mismatching sources
@@ -239,7 +236,7 @@ extension Fetching {
             let readmitted = self.readmit(overruledBy: contributor)
             self.withdrawals.add(self.sources.earlier[index])
             self.sources.earlier[index] = []
-            self.audits.remove(of: contributor)
+            self.comparisons.audits.remove(of: contributor)
             return [.report(.note(reason ?? "bytes from another source differ; they are fetched again"))]
                 + readmitted + self.endSamples() + self.reviseIfSettled()
         }
@@ -255,7 +252,7 @@ extension Fetching {
         let readmitted = self.readmit(overruledBy: .source(source))
         self.sources[source].trust = .quarantined
         self.withdrawals.add(source)
-        self.audits.remove(of: .source(source))
+        self.comparisons.audits.remove(of: .source(source))
         if source == self.sources.reference { self.withdrawals.add(self.sources.takeKept()) }
         var actions: [DownloadAction] = [
             .report(
@@ -292,8 +289,8 @@ extension Fetching {
         guard isReplaced || !withdrawn.isEmpty else { return [] }
         if isReplaced, let successor {
             self.sources.replaceReference(by: successor)
-            self.audits.restart()
-            self.owesRecord = false
+            self.comparisons.audits.restart()
+            self.proving.owesRecord = false
         }
         return self.revise(withdrawing: withdrawn, remarks: isReplaced)
     }
@@ -301,7 +298,7 @@ extension Fetching {
     mutating func revise(withdrawing ranges: [Range<Int64>], remarks: Bool) -> [DownloadAction] {
         let revision = Revision(
             withdrawn: ranges, reference: self.sources.reference, resource: self.resource, remarks: remarks,
-            keepsRecord: self.owesRecord)
+            keepsRecord: self.proving.owesRecord)
         self.withdrawals.begin(revision)
         return [.revise(revision)]
     }
@@ -311,17 +308,17 @@ extension Fetching {
         for range in self.withdrawals.end() {
             self.plan.reopen(range)
             // Bytes that arrive there now have not been contradicted.
-            self.disputes.remove(in: range)
+            self.comparisons.disputes.remove(in: range)
         }
         if self.plan.bytesMissing > 0 {
-            self.audits.reopen()
+            self.comparisons.audits.reopen()
             // The bytes that arrive now must be confirmed too.
-            self.confirmation = Confirmation()
+            self.comparisons.confirmation = Confirmation()
         }
         var actions = self.reviseIfSettled() + self.replaceReference()
         if self.awaitsProof, self.revision == nil, self.outcome == nil, !self.canProve {
             // No remaining bytes can be compared together with a missing segment.
-            self.proof.end()
+            self.proving.proof.end()
             if self.plan.bytesDone > 0, let length = self.plan.completeLength {
                 actions += self.revise(withdrawing: [0..<length], remarks: false)
             }

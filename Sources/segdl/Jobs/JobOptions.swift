@@ -42,7 +42,7 @@ struct JobOptions: ParsableArguments {
         }
         if let stealAfter, stealAfter.duration < Self.stealAfterMin {
             throw ValidationError(
-                "--steal-after must be at least \(Seconds(Self.stealAfterMin)): a task records its progress every \(Seconds(DownloadStateMachine.checkpointInterval))"
+                "--steal-after must be at least \(Seconds(Self.stealAfterMin)): a task records its progress every \(Seconds(Checkpoints.interval))"
             )
         }
         if self.shard == nil { throw ValidationError("--one-file divides a file among the tasks of --shard I/N") }
@@ -50,7 +50,7 @@ struct JobOptions: ParsableArguments {
     }
 
     /// Twice the time between two checkpoints: a slow task that is healthy has recorded progress in it.
-    private static let stealAfterMin = DownloadStateMachine.checkpointInterval * 2
+    private static let stealAfterMin = Checkpoints.interval * 2
 
     var isGiven: Bool { self.shard != nil || self.job != nil }
 }

@@ -265,7 +265,7 @@ struct ConfirmationTests {
         }
         for order in orders { _ = fetching.ended(order.lease, .finished, now: Self.late) }
         // Its bytes are compared with the reference's first.
-        while let audit = fetching.audits.next {
+        while let audit = fetching.comparisons.audits.next {
             let order = try fetching.asked(at: Self.late)
             #expect(order.source == .first && order.spot == audit.spot)
             fetching.accept(order.lease, at: Self.late)

@@ -241,7 +241,7 @@ struct FetchingFaultTests {
     @Test("A refused connection lowers an automatic number to that of the connections that are open")
     func refusalLowersTarget() throws {
         var fetching = Fetching.sample(pieces: 3, connections: 3)
-        fetching.controller.update(.automatic)
+        fetching.traffic.controller.update(.automatic)
         let orders = try (0..<3).map { _ in try fetching.asked() }
         for order in orders.prefix(2) {
             fetching.accept(order.lease, at: .zero)
@@ -263,9 +263,9 @@ struct FetchingFaultTests {
     @Test("A checkpoint is due once enough bytes are new")
     func checkpointLength() {
         for (bytes, isDue) in [
-            (DownloadStateMachine.checkpointLength - 1, false), (DownloadStateMachine.checkpointLength, true),
+            (Checkpoints.length - 1, false), (Checkpoints.length, true),
         ] {
-            var script = Script.fetching(1, length: 4 * DownloadStateMachine.checkpointLength)
+            var script = Script.fetching(1, length: 4 * Checkpoints.length)
             _ = script.take()
             script.progress(0, to: bytes)
             script.wait(.milliseconds(1))

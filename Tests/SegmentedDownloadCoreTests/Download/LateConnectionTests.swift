@@ -15,8 +15,8 @@ struct LateConnectionTests {
             length: Self.length, missing: [Self.length - 100_000..<Self.length], connections: 2)
         let order = try fetching.asked()
         if isAnswered { fetching.accept(order.lease, at: .zero) }
-        fetching.path.requestCost = 0.2
-        fetching.path.ratesBefore = [1e6]
+        fetching.traffic.path.requestCost = 0.2
+        fetching.traffic.path.ratesBefore = [1e6]
         return fetching
     }
 
@@ -32,7 +32,7 @@ struct LateConnectionTests {
         // 0.3 s anew, times 1.5.
         #expect(!Self.isHedged(fetching, at: 440) && Self.isHedged(fetching, at: 460))
         var slower = fetching
-        slower.path.requestCost = 0.5
+        slower.traffic.path.requestCost = 0.5
         #expect(!Self.isHedged(slower, at: 990) && Self.isHedged(slower, at: 1010))
     }
 
@@ -47,11 +47,13 @@ struct LateConnectionTests {
         let fetching = try Self.alone(isAnswered: true)
         let changes: [(inout Fetching) -> Void] = [
             { $0.outcome = .complete }, { $0.withdrawals.add(.first) }, { $0.withdrawals.add([0..<1]) },
-            { $0.mode = .stream }, { $0.proof = .awaited }, { $0.mode = .segmented(rangeRefusals: 1) },
-            { $0.narrowing = .split(into: 1) },
-            { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.hedging.postpone(now: .seconds(1)) },
-            { $0.controller.update(.exactly(1)) }, { $0.path.ratesBefore = [] }, { $0.path.ratesBefore = [0] },
-            { $0.hedging.begin(Self.length / 50 - 100_000 - 2 * Hedging.requestLength + 1) },
+            { $0.mode = .stream }, { $0.proving.proof = .awaited }, { $0.mode = .segmented(rangeRefusals: 1) },
+            { $0.rebalancing.narrowing = .split(into: 1) },
+            { $0.rebalancing.narrowing = .takeover(by: LeaseID(9)) },
+            { $0.rebalancing.hedging.postpone(now: .seconds(1)) },
+            { $0.traffic.controller.update(.exactly(1)) }, { $0.traffic.path.ratesBefore = [] },
+            { $0.traffic.path.ratesBefore = [0] },
+            { $0.rebalancing.hedging.begin(Self.length / 50 - 100_000 - 2 * Hedging.requestLength + 1) },
             { $0.leases[0].yieldsBy = .seconds(9) }, { $0.leases[0].phase = .ending },
             { $0.leases[0].heldAt = .milliseconds(1) },
             { _ = $0.revise(withdrawing: [], remarks: false) },
@@ -63,19 +65,19 @@ struct LateConnectionTests {
             #expect(!Self.isHedged(changed, at: 1000), "change \(number)")
         }
         var enough = fetching
-        enough.hedging.begin(Self.length / 50 - 100_000 - 2 * Hedging.requestLength)
+        enough.rebalancing.hedging.begin(Self.length / 50 - 100_000 - 2 * Hedging.requestLength)
         #expect(Self.isHedged(enough, at: 1000))
-        enough.hedging.postpone(now: .zero)
+        enough.rebalancing.hedging.postpone(now: .zero)
         #expect(Self.isHedged(enough, at: 1000))
     }
 
     @Test("What was asked for twice is counted with what a request costs, and not asked for a third time")
     func counted() throws {
         var fetching = try Self.alone(isAnswered: true)
-        fetching.controller.update(.exactly(3))
+        fetching.traffic.controller.update(.exactly(3))
         let hedge = fetching.nextHedge(now: .seconds(1), isOpen: Self.isOpen)
         let order = try #require(hedge)
-        #expect(fetching.hedging.length == 100_000 + Hedging.requestLength)
+        #expect(fetching.rebalancing.hedging.length == 100_000 + Hedging.requestLength)
         #expect(order.writesFrom == Self.length - 100_000 && order.limit == Self.length)
         #expect(order.hedged == fetching.leases[0].order.segment && fetching.leases.count == 2)
         #expect(!Self.isHedged(fetching, at: 2000))
@@ -96,7 +98,7 @@ struct LateConnectionTests {
         var fetching = Self.asked(answered: 7)
         #expect(fetching.tick(now: .seconds(1)).isEmpty)
         #expect(fetching.tick(now: .milliseconds(1001)) == [.revoke(LeaseID(7))])
-        #expect(fetching.silences == 1 && fetching.lease(LeaseID(7))?.revocation == .silent)
+        #expect(fetching.traffic.silences == 1 && fetching.lease(LeaseID(7))?.revocation == .silent)
         var alone = Self.asked(answered: 0)
         #expect(alone.tick(now: .seconds(9)).isEmpty)
     }
@@ -104,16 +106,16 @@ struct LateConnectionTests {
     @Test("Each time that those asked anew are silent, too, the next ones are waited for twice as long")
     func doublesPatience() {
         var fetching = Self.asked(answered: 7)
-        fetching.silences = 2
+        for _ in 0..<2 { fetching.traffic.noteSilence() }
         #expect(fetching.tick(now: .seconds(4)).isEmpty)
         #expect(fetching.tick(now: .milliseconds(4001)) == [.revoke(LeaseID(7))])
-        #expect(fetching.silences == 3)
+        #expect(fetching.traffic.silences == 3)
     }
 
     @Test("A head that took long makes for twice that patience")
     func slowHeads() {
         var fetching = Self.asked(answered: 7)
-        fetching.path.slowestHead = 1.5
+        fetching.traffic.path.slowestHead = 1.5
         #expect(fetching.tick(now: .seconds(3)).isEmpty)
         #expect(fetching.tick(now: .milliseconds(3001)) == [.revoke(LeaseID(7))])
     }
@@ -121,11 +123,11 @@ struct LateConnectionTests {
     @Test("Once all have their answers the count of silent ones begins anew")
     func resetsSilences() {
         var fetching = Self.asked(answered: 6)
-        fetching.silences = 3
+        for _ in 0..<3 { fetching.traffic.noteSilence() }
         fetching.accept(LeaseID(6), at: .milliseconds(200))
-        #expect(fetching.silences == 3)
+        #expect(fetching.traffic.silences == 3)
         fetching.accept(LeaseID(7), at: .milliseconds(200))
-        #expect(fetching.silences == 0)
+        #expect(fetching.traffic.silences == 0)
     }
 
     @Test("A head in time is waited for, and one that is late, or a body that stalls, is given up")
@@ -144,11 +146,11 @@ struct LateConnectionTests {
     @Test("A connection is cold for twice what a request costs, and a quarter of a second")
     func cold() {
         var fetching = Self.asked(answered: 8)
-        fetching.path.requestCost = 0.1
-        #expect(fetching.path.isCold(fetching.leases[0], now: .milliseconds(449)))
-        #expect(!fetching.path.isCold(fetching.leases[0], now: .milliseconds(451)))
-        #expect(fetching.path.isCold(fetching.leases[0], costs: 4, now: .milliseconds(649)))
-        #expect(!fetching.path.isCold(fetching.leases[0], costs: 4, now: .milliseconds(651)))
+        fetching.traffic.path.requestCost = 0.1
+        #expect(fetching.traffic.path.isCold(fetching.leases[0], now: .milliseconds(449)))
+        #expect(!fetching.traffic.path.isCold(fetching.leases[0], now: .milliseconds(451)))
+        #expect(fetching.traffic.path.isCold(fetching.leases[0], costs: 4, now: .milliseconds(649)))
+        #expect(!fetching.traffic.path.isCold(fetching.leases[0], costs: 4, now: .milliseconds(651)))
     }
 
     @Test("The slowest of several is replaced where it is five times slower than the middle one and has long to go")
@@ -160,12 +162,12 @@ struct LateConnectionTests {
         }
         var slower = fetching
         #expect(slower.tick(now: .milliseconds(1100)) == [.revoke(LeaseID(3))])
-        #expect(slower.stealing.replacements == 1)
+        #expect(slower.rebalancing.stealing.replacements == 1)
         // Within the next patience, which is twice as long, no other is.
-        #expect(slower.stealing.replaceAt == .milliseconds(1100) + WorkStealing.replacementPatience * 2)
+        #expect(slower.rebalancing.stealing.replaceAt == .milliseconds(1100) + WorkStealing.replacementPatience * 2)
         // Not before a second has passed, nor one that a rate limit has just held back.
         var early = fetching
-        early.stealing = WorkStealing(beganAt: .milliseconds(101))
+        early.rebalancing.stealing = WorkStealing(beganAt: .milliseconds(101))
         #expect(early.tick(now: .milliseconds(1100)).isEmpty)
         var held = fetching
         held.leases[3].heldAt = .milliseconds(500)
@@ -188,8 +190,8 @@ struct LateConnectionTests {
             var fetching = Fetching.sample(
                 length: Self.length, missing: [0..<100_000, Self.length - 100_000..<Self.length], connections: 3)
             #expect(fetching.openAll().count == 2)
-            fetching.path.requestCost = 0.1
-            fetching.path.ratesBefore = [1e6]
+            fetching.traffic.path.requestCost = 0.1
+            fetching.traffic.path.ratesBefore = [1e6]
             fetching.leases[1 - late].progressAt = .seconds(1)
             let hedge = fetching.nextHedge(now: .seconds(3), isOpen: Self.isOpen)
             #expect(hedge?.hedged == fetching.leases[late].order.segment)
@@ -200,9 +202,9 @@ struct LateConnectionTests {
     func newcomers() throws {
         var fetching = Fetching.sample(length: Self.length, pieces: 4, connections: 4) { $0.segments = .automatic }
         #expect(fetching.observation.newcomer == nil)
-        fetching.controller.begin(requestCost: 0.01, now: .zero)
-        fetching.controller.observe(.init(bytes: 100_000, receiving: 1), now: .milliseconds(100))
-        #expect(fetching.controller.aloneTime == .milliseconds(100) && fetching.controller.target == 4)
+        fetching.traffic.controller.begin(requestCost: 0.01, now: .zero)
+        fetching.traffic.controller.observe(.init(bytes: 100_000, receiving: 1), now: .milliseconds(100))
+        #expect(fetching.traffic.controller.aloneTime == .milliseconds(100) && fetching.traffic.controller.target == 4)
         for (lease, bytes) in [(0, 1000), (1, 3000)] as [(Int, Int64)] {
             let order = try fetching.asked(at: .seconds(1))
             #expect(order.lease == LeaseID(lease))
@@ -244,11 +246,11 @@ struct LateConnectionTests {
         let fetching = try Self.slow()
         var slow = fetching
         let actions = slow.steal(now: .seconds(2))
-        #expect(actions.count == 1 && slow.narrowing != nil)
+        #expect(actions.count == 1 && slow.rebalancing.narrowing != nil)
         // What a sample brings says nothing about that, nor one that has just begun.
         for startedAt in [Duration.zero, .milliseconds(1900)] {
             var other = fetching
-            other.controller.update(.exactly(3))
+            other.traffic.controller.update(.exactly(3))
             let sample = other.sample(0..<10, from: .first, now: startedAt)
             let index = try #require(other.leases.firstIndex { $0.id == sample.lease })
             other.leases[index].phase = .receiving
@@ -258,14 +260,14 @@ struct LateConnectionTests {
             #expect(!other.steal(now: .seconds(2)).isEmpty)
         }
         var usual = fetching
-        usual.settings.stealLengthMinimum = usual.settings.planLengthMinimum
+        usual.context.settings.stealLengthMinimum = usual.settings.planLengthMinimum
         #expect(usual.steal(now: .seconds(2)).isEmpty)
     }
 
     @Test("Several free connections share what a slow one has left, in pieces smaller than usual")
     func severalSmallPieces() throws {
         var fetching = try Self.slow()
-        fetching.controller.update(.exactly(5))
+        fetching.traffic.controller.update(.exactly(5))
         let actions = fetching.steal(now: .seconds(2))
         #expect(actions == [.narrow(LeaseID(0), to: Self.length - 480_000)])
         _ = fetching.narrowed(LeaseID(0), to: Self.length - 480_000, now: .seconds(2))

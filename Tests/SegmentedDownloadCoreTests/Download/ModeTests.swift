@@ -40,7 +40,7 @@ struct ModeTests {
 
     @Test("A proof that is awaited ends once; where none is needed none was given")
     func proof() {
-        var (awaited, unneeded) = (Fetching.Proof.awaited, Fetching.Proof.unneeded)
+        var (awaited, unneeded) = (Proving.Proof.awaited, Proving.Proof.unneeded)
         awaited.end()
         unneeded.end()
         #expect(awaited == .ended && unneeded == .unneeded)
@@ -68,11 +68,13 @@ struct ModeTests {
     @Test("A stream that follows ranges ends all comparisons by samples, and keeps what is before the first hole")
     func fallsBack() {
         var fetching = Fetching.sample(missing: [100..<200, 300..<64 << 20], hosts: ["one", "two"])
-        fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
-        fetching.disputes.add(Dispute(differingSource: SourceID(1), offset: 0, byte: 1))
+        fetching.comparisons.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
+        fetching.comparisons.disputes.add(Dispute(differingSource: SourceID(1), offset: 0, byte: 1))
         fetching.fallBack()
         #expect(fetching.mode == .fallback(forgetsFrom: 100) && fetching.target == 1)
-        #expect(fetching.plan.missing == [100..<64 << 20] && fetching.audits.isEmpty && fetching.disputes.isEmpty)
+        #expect(
+            fetching.plan.missing == [100..<64 << 20] && fetching.comparisons.audits.isEmpty
+                && fetching.comparisons.disputes.isEmpty)
     }
 
     @Test("A new number of connections is for ranges; a file that was one stream from the start keeps its one")
@@ -89,7 +91,7 @@ struct ModeTests {
                 Issue.record("it no longer fetches")
                 return
             }
-            #expect(updated.controller.target == target && updated.settings.segments == .exactly(7))
+            #expect(updated.traffic.controller.target == target && updated.settings.segments == .exactly(7))
         }
     }
 }

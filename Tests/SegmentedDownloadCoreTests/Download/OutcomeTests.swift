@@ -12,8 +12,8 @@ struct OutcomeTests {
     func connectionCountFound() {
         for hosts in [["one"], ["one", "two"]] {
             var fetching = Fetching.sample(hosts: hosts) { $0.segments = .automatic }
-            fetching.controller.refused(open: 1, now: .zero)
-            #expect(fetching.controller.limitObserved == 1)
+            fetching.traffic.controller.refused(open: 1, now: .zero)
+            #expect(fetching.traffic.controller.limitObserved == 1)
             fetching.outcome = .complete
             var machine = DownloadStateMachine(settings: fetching.settings, seed: 1)
             machine.state = .fetching(fetching)

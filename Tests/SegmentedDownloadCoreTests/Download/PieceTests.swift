@@ -95,8 +95,8 @@ struct PieceTests {
         let mebibyte: Int64 = 1 << 20
         func piece(_ isStream: Bool, cost: Double, rate: Double, length: Int64 = 64 * mebibyte) -> Int64 {
             var fetching = Self.reading(length, window: 12 * mebibyte, connections: 32, isStream: isStream)
-            fetching.path.requestCost = cost
-            fetching.path.ratesBefore = [rate]
+            fetching.traffic.path.requestCost = cost
+            fetching.traffic.path.ratesBefore = [rate]
             return fetching.room.piece
         }
         #expect(piece(false, cost: 0.02, rate: 1e7) == 6_400_000)

@@ -13,7 +13,7 @@ struct ProofTests {
         Fetching.sample(
             length: Self.length, missing: runs.complement(in: Self.length), written: .init(ranges: runs),
             overlap: Self.sample, seed: seed
-        ).audits.open.map(\.spot)
+        ).comparisons.audits.open.map(\.spot)
     }
 
     @Test("Both ends of every long run are compared, however many there are, and all of every short one")
@@ -71,8 +71,8 @@ struct ProofTests {
             written: .init(ranges: [0..<300], marked: [MarkedRanges(mark: 2, ranges: [100..<200])]),
             overlap: Self.sample)
         #expect(
-            fetching.audits.open.map(\.contributor) == [.source(.first), .source(.first), .earlier(0)])
-        #expect(fetching.audits.open.map(\.spot) == [0..<100, 200..<300, 100..<200])
+            fetching.comparisons.audits.open.map(\.contributor) == [.source(.first), .source(.first), .earlier(0)])
+        #expect(fetching.comparisons.audits.open.map(\.spot) == [0..<100, 200..<300, 100..<200])
     }
 
     // MARK: Room for samples
@@ -113,7 +113,7 @@ struct ProofTests {
         fetching.observe(
             [LeaseObservation(lease: order.lease, position: 100, bytesReceived: 60, isWriting: false)], now: .zero)
         _ = fetching.ended(order.lease, .finished, now: .zero)
-        #expect(fetching.audits.open == [Audit(spot: 60..<100, contributor: .source(.first))])
+        #expect(fetching.comparisons.audits.open == [Audit(spot: 60..<100, contributor: .source(.first))])
     }
 
     @Test("An answer that brought more than it said leaves nothing out")
@@ -126,7 +126,7 @@ struct ProofTests {
         fetching.observe(
             [LeaseObservation(lease: order.lease, position: 100, bytesReceived: 120, isWriting: false)], now: .zero)
         _ = fetching.ended(order.lease, .finished, now: .zero)
-        #expect(fetching.audits.isEmpty)
+        #expect(fetching.comparisons.audits.isEmpty)
     }
 
     @Test("An audit that was answered is done, and the last one proves the file")
@@ -139,7 +139,7 @@ struct ProofTests {
         fetching.observe(
             [LeaseObservation(lease: order.lease, position: 100, bytesReceived: 100, isWriting: false)], now: .zero)
         _ = fetching.ended(order.lease, .finished, now: .zero)
-        #expect(fetching.audits.isEmpty && !fetching.awaitsProof && fetching.isCompared)
+        #expect(fetching.comparisons.audits.isEmpty && !fetching.awaitsProof && fetching.isCompared)
     }
 
     @Test("An audit that was not answered is asked for again", arguments: [LeaseEnd.finished, .revoked, .stopped])
@@ -149,7 +149,9 @@ struct ProofTests {
         let order = try fetching.asked()
         fetching.accept(order.lease, at: .zero)
         _ = fetching.ended(order.lease, end, now: .zero)
-        #expect(fetching.audits.open == [Audit(spot: 0..<100, contributor: .source(.first))] && fetching.awaitsProof)
+        #expect(
+            fetching.comparisons.audits.open == [Audit(spot: 0..<100, contributor: .source(.first))]
+                && fetching.awaitsProof)
     }
 
     @Test("What differs from the file begun before is set aside, not blamed")
@@ -188,7 +190,7 @@ struct ProofTests {
             fetching.bring(order.lease, to: 100_000, at: .seconds(1))
             _ = fetching.ended(order.lease, .finished, now: .seconds(1))
             #expect((fetching.outcome == .complete) == !isOpen)
-            #expect(fetching.audits.open.map(\.spot) == (isOpen ? [100_000 - Self.sample..<100_000] : []))
+            #expect(fetching.comparisons.audits.open.map(\.spot) == (isOpen ? [100_000 - Self.sample..<100_000] : []))
         }
     }
 

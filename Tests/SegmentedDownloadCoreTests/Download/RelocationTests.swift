@@ -47,7 +47,7 @@ struct RelocationTests {
         // again before the URL leads elsewhere.
         let (least, most): (Int64, Int64) = (1 << 20, 2 << 20)
         var script = Self.fetching(most)
-        for number in 0..<DownloadStateMachine.relocationsMax {
+        for number in 0..<DownloadChanges.relocationsMax {
             try Self.leadAway(&script)
             #expect(script.conclusion == nil)
             try Self.resume(&script, from: least, to: number.isMultiple(of: 2) ? least + 1 : most)
@@ -60,7 +60,7 @@ struct RelocationTests {
     @Test("With new bytes each time the download goes on")
     func progressing() throws {
         var script = Self.fetching(1 << 20)
-        for number in 1...Int64(2 * DownloadStateMachine.relocationsMax) {
+        for number in 1...Int64(2 * DownloadChanges.relocationsMax) {
             try Self.leadAway(&script)
             #expect(script.conclusion == nil)
             try Self.resume(&script, from: number << 20, to: (number + 1) << 20)

@@ -25,7 +25,7 @@ struct SettlingTests {
         for (position, received) in [(10, 10), (10, 10), (30, 40)] as [(Int64, Int64)] {
             fetching.observe([Self.observation(order, at: position, received: received)], now: .seconds(1))
         }
-        #expect(fetching.bytesReceived == 40 && fetching.lease(order.lease)?.position == 30)
+        #expect(fetching.traffic.bytesReceived == 40 && fetching.lease(order.lease)?.position == 30)
         #expect(fetching.plan.bytesDone == 30)
     }
 
@@ -43,7 +43,7 @@ struct SettlingTests {
                 now: .seconds(1))
             let lease = try #require(fetching.lease(order.lease))
             #expect(lease.progressAt == (goesOn ? .seconds(1) : .zero))
-            #expect(fetching.servedAt == (isServed ? .seconds(1) : .zero))
+            #expect(fetching.traffic.servedAt == (isServed ? .seconds(1) : .zero))
             #expect(lease.heldAt == (isHeld ? .seconds(1) : nil))
         }
     }
@@ -67,13 +67,13 @@ struct SettlingTests {
         fetching.accept(order.lease, at: .seconds(10))
         fetching.bring(order.lease, to: 1_000_000, at: .seconds(11))
         #expect(fetching.lease(order.lease)?.meter.rate == 1e6)
-        #expect(fetching.path.requestCost == 10 && fetching.lease(order.lease)?.headAt == .seconds(10))
+        #expect(fetching.traffic.path.requestCost == 10 && fetching.lease(order.lease)?.headAt == .seconds(10))
 
         let rest = Self.length - 100_000
         var late = Fetching.sample(length: Self.length, missing: [rest..<Self.length], connections: 2)
         _ = try late.asked()
-        late.path.requestCost = 0.1
-        late.path.ratesBefore = [1e6]
+        late.traffic.path.requestCost = 0.1
+        late.traffic.path.ratesBefore = [1e6]
         let hedge = late.nextHedge(now: .seconds(2)) { _ in true }
         let heir = try #require(hedge)
         late.accept(heir.lease, at: .seconds(8))
@@ -88,14 +88,15 @@ struct SettlingTests {
         let rest = Self.length - 100_000
         var fetching = Fetching.sample(length: Self.length, missing: [rest..<Self.length], connections: 2)
         _ = try fetching.asked()
-        fetching.path.requestCost = 0.1
-        fetching.path.ratesBefore = [0, 0, 1e6]
+        fetching.traffic.path.requestCost = 0.1
+        fetching.traffic.path.ratesBefore = [0, 0, 1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         let answer = RangeResponse.partial(ByteRange(rest..<Self.length), .tagged("\"a\"", length: Self.length))
         let changes: [(inout Fetching) -> Void] = [
-            { $0.withdrawals.add([0..<1]) }, { $0.withdrawals.add(.first) }, { $0.narrowing = .split(into: 1) },
-            { $0.narrowing = .takeover(by: LeaseID(9)) }, { $0.mode = .stream },
+            { $0.withdrawals.add([0..<1]) }, { $0.withdrawals.add(.first) },
+            { $0.rebalancing.narrowing = .split(into: 1) },
+            { $0.rebalancing.narrowing = .takeover(by: LeaseID(9)) }, { $0.mode = .stream },
             { _ = $0.revise(withdrawing: [], remarks: false) },
             { $0.plan.advance($0.leases[0].order.segment, to: Self.length) },
         ]
@@ -147,7 +148,7 @@ struct SettlingTests {
     private static func disputed(_ count: Int = 3) -> Fetching {
         var fetching = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: (0..<count).map { "host\($0)" })
         fetching.sources[Self.two].trust = .sampled
-        fetching.disputes.add(Dispute(differingSource: Self.two, offset: 5, byte: 1))
+        fetching.comparisons.disputes.add(Dispute(differingSource: Self.two, offset: 5, byte: 1))
         return fetching
     }
 
@@ -162,7 +163,7 @@ struct SettlingTests {
         let asked = fetching.nextArbitration(now: .seconds(1)) { _ in true }
         let order = try #require(asked)
         #expect(order.source == SourceID(2) && order.spot == 5..<6)
-        #expect(fetching.disputes.asked(by: order.lease)?.offset == 5)
+        #expect(fetching.comparisons.disputes.asked(by: order.lease)?.offset == 5)
         let again = fetching.nextArbitration(now: .seconds(1)) { _ in true }
         #expect(again == nil)
     }
@@ -171,15 +172,16 @@ struct SettlingTests {
     func decided() {
         let changes: [(inout Fetching) -> Void] = [
             { $0.withdrawals.add(Self.two) }, { $0.withdrawals.add([0..<1]) }, { $0.outcome = .complete },
-            { _ = $0.revise(withdrawing: [], remarks: false) }, { $0.disputes.ask(LeaseID(9)) },
+            { _ = $0.revise(withdrawing: [], remarks: false) }, { $0.comparisons.disputes.ask(LeaseID(9)) },
         ]
         for (number, change) in changes.enumerated() {
             var fetching = Self.disputed(2)
             change(&fetching)
-            #expect(fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1, "change \(number)")
+            #expect(
+                fetching.settleDisputes().isEmpty && fetching.comparisons.disputes.open.count == 1, "change \(number)")
         }
         var fetching = Self.disputed(2)
-        #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
+        #expect(!fetching.settleDisputes().isEmpty && fetching.comparisons.disputes.isEmpty)
         #expect(fetching.sources[Self.two].trust == .quarantined && fetching.sources[Self.two].overruledAt == 5)
     }
 
@@ -191,7 +193,7 @@ struct SettlingTests {
         ] as [(inout Fetching) -> Void] {
             var fetching = Self.disputed(2)
             change(&fetching)
-            #expect(fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
+            #expect(fetching.settleDisputes().isEmpty && fetching.comparisons.disputes.isEmpty)
         }
     }
 
@@ -199,13 +201,13 @@ struct SettlingTests {
     func attempts() {
         var fetching = Self.disputed()
         let attempt = { (fetching: inout Fetching) in
-            fetching.disputes.ask(LeaseID(9))
-            fetching.disputes.noteUnanswered(isAttempt: true)
+            fetching.comparisons.disputes.ask(LeaseID(9))
+            fetching.comparisons.disputes.noteUnanswered(isAttempt: true)
         }
         for _ in 1..<Disputes.arbitrationsMax { attempt(&fetching) }
-        #expect(fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1)
+        #expect(fetching.settleDisputes().isEmpty && fetching.comparisons.disputes.open.count == 1)
         attempt(&fetching)
-        #expect(!fetching.settleDisputes().isEmpty && fetching.disputes.isEmpty)
+        #expect(!fetching.settleDisputes().isEmpty && fetching.comparisons.disputes.isEmpty)
     }
 
     // MARK: Failures and refusals
@@ -249,7 +251,7 @@ struct SettlingTests {
             var fetching = Fetching.sample(pieces: 4)
             let (one, other) = (try fetching.asked(), try fetching.asked())
             fetching.accept(one.lease, at: .zero)
-            fetching.servedAt = .milliseconds(servedAt)
+            fetching.traffic.noteReceived(1, now: .milliseconds(servedAt))
             _ = fetching.ended(other.lease, .failed(failure), now: .seconds(10))
             #expect(fetching.plan[other.segment]?.failures == (isServed ? 0 : 1))
         }
@@ -268,7 +270,7 @@ struct SettlingTests {
             _ = fetching.ended(order.lease, .finished, now: now)
             let retryAt = fetching.plan[order.segment]?.retryAt
             #expect(retryAt == (isPaced ? now + fetching.settings.retry.delayBase : .zero))
-            #expect(fetching.path.ratesBefore.count == 1)
+            #expect(fetching.traffic.path.ratesBefore.count == 1)
         }
     }
 
@@ -277,17 +279,17 @@ struct SettlingTests {
     @Test("Once a part is proved to be of the same file its record names the source that answers now")
     func record() {
         var fetching = Fetching.sample(missing: [1 << 20..<64 << 20])
-        fetching.owesRecord = true
+        fetching.proving.owesRecord = true
         #expect(fetching.mark(of: .first) == 1)
         let actions = fetching.tick(now: .zero)
-        #expect(!fetching.owesRecord && fetching.mark(of: .first) == 0)
+        #expect(!fetching.proving.owesRecord && fetching.mark(of: .first) == 0)
         #expect(fetching.revision?.remarks == true && fetching.revision?.withdrawn == [] && actions.count == 1)
         _ = fetching.revised()
         #expect(fetching.tick(now: .zero).isEmpty)
         var unproved = Fetching.sample(
             missing: [1 << 20..<64 << 20], written: .init(ranges: [0..<1 << 20]), overlap: 16 << 10)
-        unproved.owesRecord = true
-        #expect(unproved.tick(now: .zero).isEmpty && unproved.owesRecord)
+        unproved.proving.owesRecord = true
+        #expect(unproved.tick(now: .zero).isEmpty && unproved.proving.owesRecord)
     }
 
     @Test("Where nothing that is missing follows what is there, nothing of that can be proved, and it goes")
@@ -309,15 +311,16 @@ struct SettlingTests {
             { _ = $0.revise(withdrawing: [5..<6], remarks: false) },
         ] as [(inout Fetching) -> Void] {
             var fetching = Self.disputed()
-            fetching.disputes.removeAll()
+            fetching.comparisons.disputes.removeAll()
             change(&fetching)
             #expect(
-                fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.isEmpty && fetching.outcome == nil)
+                fetching.differs(5, 1, at: Self.two).isEmpty && fetching.comparisons.disputes.isEmpty
+                    && fetching.outcome == nil)
         }
         var fetching = Self.disputed()
-        fetching.disputes.removeAll()
+        fetching.comparisons.disputes.removeAll()
         _ = fetching.revise(withdrawing: [6..<7], remarks: false)
-        #expect(fetching.differs(5, 1, at: Self.two).isEmpty && fetching.disputes.open.map(\.offset) == [5])
+        #expect(fetching.differs(5, 1, at: Self.two).isEmpty && fetching.comparisons.disputes.open.map(\.offset) == [5])
         var alone = Fetching.sample(missing: [1 << 20..<64 << 20])
         #expect(alone.differs(5, 1, at: .first).isEmpty && alone.outcome != nil)
     }
@@ -327,7 +330,8 @@ struct SettlingTests {
         var fetching = Self.disputed(2)
         fetching.sources[Self.two].resource = .tagged("\"b\"", length: Self.length)
         fetching.sources[.first].trust = .failed
-        #expect(fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.disputes.open.count == 1)
+        #expect(
+            fetching.isReplacing && fetching.settleDisputes().isEmpty && fetching.comparisons.disputes.open.count == 1)
     }
 
     @Test("A stream that no longer says its length is asked for again, however often: the one before said it")
@@ -335,7 +339,7 @@ struct SettlingTests {
         var fetching = Fetching.sample(length: 1000, isSegmented: false)
         fetching.plan = SegmentPlan(completeLength: nil)
         let answer = RangeResponse.whole(RemoteResource(completeLength: nil, endsWithConnection: true))
-        for count in 1...Fetching.malformedMax {
+        for count in 1...Traffic.malformedMax {
             let now = Duration.seconds(60 * count)
             let order = try fetching.asked(at: now)
             _ = fetching.responded(order.lease, answer, now: now)

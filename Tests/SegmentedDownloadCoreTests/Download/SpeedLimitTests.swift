@@ -94,7 +94,7 @@ struct SpeedLimitTests {
         }
         let order = try fetching.asked()
         fetching.accept(order.lease, at: .seconds(9))
-        fetching.speedWindow = SpeedWindow(at: .seconds(9), bytes: 0)
+        fetching.traffic.restartSpeed(now: .seconds(9))
         for second in 10...18 {
             fetching.bring(order.lease, to: Int64(second), at: .seconds(second))
             #expect(fetching.tick(now: .seconds(second)).isEmpty, "after \(second) s")

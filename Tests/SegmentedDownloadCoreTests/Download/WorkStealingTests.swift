@@ -148,11 +148,11 @@ struct WorkStealingTests {
         var fetching = Fetching.sample(pieces: 2, connections: 2)
         let orders = try (0..<2).map { _ in try fetching.asked() }
         for order in orders { fetching.accept(order.lease, at: .zero) }
-        fetching.path.noteHead(cost: 1)
+        fetching.traffic.path.noteHead(cost: 1)
         // The rate is known after 0.25 s, but connections on this path need seconds to reach their speed.
         fetching.bring(orders[0].lease, to: 30_000, at: .milliseconds(300))
         let young = fetching.planner(now: .milliseconds(300)).splitLengthMinimum
-        let none = WorkStealing.planner(fetching.settings, rates: [], requestCost: fetching.path.requestCost)
+        let none = WorkStealing.planner(fetching.settings, rates: [], requestCost: fetching.traffic.path.requestCost)
         #expect(young == none.splitLengthMinimum)
         fetching.bring(orders[0].lease, to: 6_000_000, at: .seconds(60))
         #expect(fetching.planner(now: .seconds(60)).splitLengthMinimum != young)

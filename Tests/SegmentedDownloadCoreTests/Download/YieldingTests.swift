@@ -75,7 +75,7 @@ struct YieldingTests {
     func surplus() {
         var fetching = Self.running()
         #expect(fetching.surplus == 0)
-        fetching.controller.update(.exactly(1))
+        fetching.traffic.controller.update(.exactly(1))
         #expect(fetching.surplus == 3)
         _ = fetching.yield(among: Self.all, now: .seconds(1))
         #expect(fetching.surplus == 2)
@@ -108,7 +108,7 @@ struct YieldingTests {
         fetching.accept(order.lease, at: .zero)
         fetching.bring(order.lease, to: Self.length - rest, at: .seconds(2))
         // A hundred times as fast: what is left is too little to be cut, and worth another request.
-        fetching.path.ratesBefore = [1e6]
+        fetching.traffic.path.ratesBefore = [1e6]
         var machine = DownloadStateMachine(settings: fetching.settings, seed: 1)
         machine.state = .fetching(fetching)
         #expect(machine.additionalConnectionsUsable(max: 8, now: .seconds(2)) == 0)

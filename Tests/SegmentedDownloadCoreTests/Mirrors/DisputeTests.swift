@@ -92,13 +92,13 @@ struct DisputeTests {
         var fetching = Fetching.sample(
             length: 100, missing: [50..<100], hosts: ["a", "b", "c"],
             written: .init(ranges: [0..<50], marked: [MarkedRanges(mark: 9, ranges: [0..<50])]))
-        fetching.audits.removeAll()
+        fetching.comparisons.audits.removeAll()
         fetching.sources[.first].trust = .quarantined
         _ = fetching.differs(10, 1, at: SourceID(1))
         // The third source may arbitrate, as the reference cannot.
         let order = try fetching.asked()
         #expect(order.source == SourceID(2) && order.request.lowerBound == 10 && order.request.upperBound == 11)
-        let dispute = try #require(fetching.disputes.open.first)
+        let dispute = try #require(fetching.comparisons.disputes.open.first)
         let lease = try #require(fetching.lease(order.lease))
         var other = fetching
         _ = fetching.arbitrated(dispute, by: lease, .differs(2))
@@ -369,7 +369,7 @@ struct DisputeTests {
             var fetching = Fetching.sample(hosts: ["one", "two", "three"])
             fetching.bring(try fetching.asked().lease, to: 1000, at: .seconds(1))
             _ = fetching.differs(offset, 1, at: SourceID(1))
-            #expect(fetching.disputes.contains(differingSource: SourceID(1)) == isDispute)
+            #expect(fetching.comparisons.disputes.contains(differingSource: SourceID(1)) == isDispute)
             #expect(fetching.outcome == nil)
         }
     }

@@ -40,7 +40,7 @@ struct SourceChoiceTests {
     @Test("While the first connection to a source is measured the next goes elsewhere, and then its rate counts")
     func measured() throws {
         var fetching = Self.known(2)
-        fetching.audits.removeAll()
+        fetching.comparisons.audits.removeAll()
         fetching.sources[Self.two].rate = 1000
         let order = try fetching.asked()
         #expect(order.source == .first)
@@ -60,7 +60,8 @@ struct SourceChoiceTests {
             ({ $0.sources[.first].trust = .failed }, Self.two),
             ({ $0.sources[.first].trust = .quarantined }, Self.two),
             ({ $0.sources[.first].trust = .unproven }, Self.two),
-            ({ $0.disputes.add(Dispute(differingSource: .first, offset: 0, byte: 1)) }, Self.two), ({ _ in }, .first),
+            ({ $0.comparisons.disputes.add(Dispute(differingSource: .first, offset: 0, byte: 1)) }, Self.two),
+            ({ _ in }, .first),
         ] as [((inout Fetching) -> Void, SourceID)] {
             var fetching = Self.known()
             change(&fetching)
@@ -158,14 +159,14 @@ struct SourceChoiceTests {
     @Test("A reference that is gone is replaced by one that is known, and what was to be compared is decided anew")
     func replaced() {
         var fetching = Self.known()
-        fetching.owesRecord = true
-        fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
+        fetching.proving.owesRecord = true
+        fetching.comparisons.audits.choose([Audit(spot: 0..<1, contributor: .source(.first))])
         #expect(fetching.replaceReference().isEmpty, "it is there")
         fetching.sources[.first].trust = .failed
         #expect(fetching.isReplacing)
         let actions = fetching.replaceReference()
-        #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty && !fetching.isReplacing)
-        #expect(!fetching.audits.areChosen && !fetching.owesRecord)
+        #expect(fetching.sources.reference == Self.two && fetching.comparisons.audits.isEmpty && !fetching.isReplacing)
+        #expect(!fetching.comparisons.audits.areChosen && !fetching.proving.owesRecord)
         #expect(
             actions == [
                 .revise(
@@ -180,13 +181,13 @@ struct SourceChoiceTests {
     func impartial() {
         var fetching = Self.known()
         fetching.sources[.first].trust = .failed
-        fetching.disputes.add(Dispute(differingSource: Self.two, offset: 0, byte: 1))
+        fetching.comparisons.disputes.add(Dispute(differingSource: Self.two, offset: 0, byte: 1))
         _ = fetching.replaceReference()
         #expect(fetching.sources.reference == Self.three)
         var both = Self.known()
         both.sources[.first].trust = .failed
         for differingSource in [Self.two, Self.three] {
-            both.disputes.add(Dispute(differingSource: differingSource, offset: 0, byte: 1))
+            both.comparisons.disputes.add(Dispute(differingSource: differingSource, offset: 0, byte: 1))
         }
         _ = both.replaceReference()
         #expect(both.sources.reference == Self.two)
@@ -214,14 +215,14 @@ struct SourceChoiceTests {
     func revised() {
         var fetching = Self.known(2)
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
-        fetching.audits.choose([])
+        fetching.comparisons.audits.choose([])
         for offset: Int64 in [15, 20] {
-            fetching.disputes.add(Dispute(differingSource: Self.two, offset: offset, byte: 1))
+            fetching.comparisons.disputes.add(Dispute(differingSource: Self.two, offset: offset, byte: 1))
         }
         _ = fetching.revise(withdrawing: [10..<20], remarks: false)
         _ = fetching.revised()
         #expect(fetching.revision == nil && fetching.plan.missing.first == 10..<20)
-        #expect(!fetching.audits.areChosen && fetching.disputes.open.map(\.offset) == [20])
+        #expect(!fetching.comparisons.audits.areChosen && fetching.comparisons.disputes.open.map(\.offset) == [20])
     }
 
     @Test("A culprit's bytes go once none of its connections writes, and what it agreed with counts no more")
@@ -250,11 +251,11 @@ struct SourceChoiceTests {
         var fetching = Self.known()
         fetching.plan = SegmentPlan(completeLength: 64 << 20, missing: [1 << 20..<64 << 20])
         fetching.sources.contribute(0..<100, by: .first)
-        fetching.owesRecord = true
-        fetching.audits.choose([Audit(spot: 0..<1, contributor: .source(Self.three))])
+        fetching.proving.owesRecord = true
+        fetching.comparisons.audits.choose([Audit(spot: 0..<1, contributor: .source(Self.three))])
         _ = fetching.quarantine(.first)
-        #expect(fetching.sources.reference == Self.two && fetching.audits.isEmpty)
-        #expect(!fetching.audits.areChosen && !fetching.owesRecord)
+        #expect(fetching.sources.reference == Self.two && fetching.comparisons.audits.isEmpty)
+        #expect(!fetching.comparisons.audits.areChosen && !fetching.proving.owesRecord)
         #expect(fetching.revision?.withdrawn == [0..<100] && fetching.revision?.remarks == true)
     }
 
@@ -296,14 +297,14 @@ struct SourceChoiceTests {
         let length: Int64 = 64 << 20
         var fetching = Fetching.sample(length: length, missing: [length - 100_000..<length], connections: 2)
         let late = try fetching.asked()
-        fetching.path.requestCost = 0.1
-        fetching.path.ratesBefore = [1e6]
+        fetching.traffic.path.requestCost = 0.1
+        fetching.traffic.path.ratesBefore = [1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         fetching.accept(order.lease, at: .seconds(2))
-        #expect(fetching.narrowing == .takeover(by: order.lease))
+        #expect(fetching.rebalancing.narrowing == .takeover(by: order.lease))
         _ = fetching.narrowed(late.lease, to: length - 100_000, now: .seconds(2))
-        #expect(fetching.narrowing == nil && fetching.lease(order.lease)?.wasAccepted == true)
+        #expect(fetching.rebalancing.narrowing == nil && fetching.lease(order.lease)?.wasAccepted == true)
         #expect(fetching.lease(late.lease)?.revocation == .outrun)
         return (fetching, late.lease)
     }
@@ -328,11 +329,12 @@ struct SourceChoiceTests {
         let length: Int64 = 64 << 20
         var fetching = Fetching.sample(length: length, missing: [length - 100_000..<length], connections: 2)
         _ = try fetching.asked()
-        fetching.path.requestCost = 0.1
-        fetching.path.ratesBefore = [1e6]
+        fetching.traffic.path.requestCost = 0.1
+        fetching.traffic.path.ratesBefore = [1e6]
         let hedge = fetching.nextHedge(now: .seconds(2)) { _ in true }
         let order = try #require(hedge)
         _ = fetching.ended(order.lease, .failed(DownloadError(.network, "reset", isTransient: true)), now: .seconds(3))
-        #expect(fetching.hedging.nextAt == .seconds(4) && fetching.outcome == nil && fetching.leases.count == 1)
+        #expect(
+            fetching.rebalancing.hedging.nextAt == .seconds(4) && fetching.outcome == nil && fetching.leases.count == 1)
     }
 }

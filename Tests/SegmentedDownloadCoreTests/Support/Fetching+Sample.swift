@@ -24,8 +24,8 @@ extension Fetching {
             missing == nil && pieces == 1
             ? SegmentPlan(completeLength: length) : SegmentPlan(completeLength: length, missing: missing ?? whole)
         return Fetching(
-            settings: settings, sources: sources, plan: plan, isSegmented: isSegmented, overlap: overlap,
-            leaseNext: 0, generator: SplitMix64(seed: seed), window: window, now: .zero)
+            DownloadContext(settings: settings, sources: sources, seed: seed), plan: plan, isSegmented: isSegmented,
+            overlap: overlap, window: window, now: .zero)
     }
 
     /// Asks for the next piece, from any host.
