@@ -11,8 +11,8 @@ import Synchronization
 ///
 /// Its lock is never held during a system call, so that a fetch does not wait for the disk.
 package final class MemoryFile: StorageFile {
-    /// The bytes. They change only while the file's lock is held.
     private final class Bytes: Sendable {
+        /// The bytes. They change only while the file's lock is held.
         nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
         private let freed: @Sendable () -> Void
 
@@ -144,6 +144,7 @@ package final class MemoryFile: StorageFile {
     }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StorageError) -> Int {
+        // Used before the call returns.
         nonisolated(unsafe) let buffer = buffer
         let (count, file) = self.state.withLock { state -> (Int, (any StorageFile)?) in
             guard let bytes = state.bytes, offset >= 0, offset < Int64(self.length) else { return (0, state.file) }

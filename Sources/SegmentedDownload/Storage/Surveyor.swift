@@ -235,13 +235,9 @@ package struct Surveyor: Sendable {
         // Bytes that were lost may come again with other content, so states beyond the first gap are dropped.
         let frontier = missing.first?.lowerBound ?? header.completeLength
         let states = manifest.digestStates.filter { $0.offset <= frontier }
-        // What was stated about bytes that are all fetched again says nothing about the next response.
-        let contents = manifest.contents.filter { stated in
-            claims.contains { claim in stated.range?.overlaps(claim.range) == true }
-        }
-        var resource = header.resource
-        // Digests of a response of which no byte was kept are about other bytes than those of the next one.
-        if kept == 0 { resource.digests = [] }
+        var (resource, contents) = (header.resource, manifest.contents)
+        // If no byte was kept, the next response may be of another version, and what was stated is not about its bytes.
+        if kept == 0 { (resource.digests, contents) = ([], []) }
         var saved = SavedPartial(
             resource: resource, completeLength: header.completeLength,
             missing: missing, reference: self.reference(of: header),

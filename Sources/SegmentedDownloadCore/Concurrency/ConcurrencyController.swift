@@ -30,40 +30,62 @@ package struct ConcurrencyController: Hashable, Sendable {
         var lowCount = 0
     }
 
+    /// What the search has found. Begins anew when something that limited the rate has changed.
+    private struct Search: Hashable {
+        /// The most connections that are tried: ``automaticMaximum``, or fewer if no more could be opened.
+        var most = ConcurrencyController.automaticMaximum
+        var hasObservedLimit = false
+        /// Whether another limit determined the number of connections.
+        var isBounded = false
+        /// The highest rate per connection observed with any number of connections.
+        var rateOfOneBest = 0.0
+        /// The rate before any connections were closed.
+        var rateOfAll = 0.0
+        /// How long the first connection was alone, and the bytes that it received in that time.
+        var aloneTime: Duration?
+        var aloneBytes: Int64 = 0
+        /// Whether bytes arrive in bursts, as with nginx's `limit_rate`: a second's worth at once, then nothing. Momentary
+        /// rates are then meaningless, so no connections are closed.
+        var isBursty = false
+        /// After a refusal or a trial that did not help.
+        var growth = Backoff()
+        var wasRefused = false
+        var isTryingAgain = false
+        /// After fewer were slower.
+        var shrinking = Backoff()
+    }
+
+    /// When the number may be changed again.
+    private struct Backoff: Hashable {
+        private(set) var until: Duration = .zero
+        private var count = 0
+
+        /// Waits, twice as long each time.
+        mutating func postpone(now: Duration) {
+            self.until = now + ConcurrencyController.patience * (1 << min(self.count, 5))
+            self.count += 1
+        }
+
+        mutating func wait(now: Duration) { self.until = now + ConcurrencyController.patience }
+    }
+
+    /// The beginning of a window, and the bytes that had arrived then.
+    private struct Window: Hashable {
+        let since: Duration
+        let bytes: Int64
+    }
+
     package private(set) var target: Int
     private var isAutomatic: Bool
     private let known: Int?
-    private var hasObservedLimit = false
-    /// Whether another limit determined the number of connections.
-    private var isBounded = false
     private var phase = Phase.beginning
-    /// The most connections that are tried: ``automaticMaximum``, or fewer if no more could be opened.
-    private var most = Self.automaticMaximum
-    /// The highest rate per connection observed with any number of connections.
-    private var rateOfOneBest = 0.0
-    /// How long the first connection was alone, and how many bytes it received in that time.
-    package private(set) var aloneTime: Duration?
-    private var aloneBytes: Int64 = 0
-    /// Whether bytes arrive in bursts, as with nginx's `limit_rate`: a second's worth at once, then nothing. Momentary
-    /// rates are then meaningless, so no connections are closed.
-    private var isBursty = false
-    /// When more connections may be tried again after a refusal or a trial that did not help, and how often that
-    /// happened.
-    private var growsAgainAt: Duration = .zero
-    private var wasRefused = false
-    private var isTryingAgain = false
-    private var failures = 0
-    /// When fewer connections may be tried again after fewer were slower, and how often that happened.
-    private var shrinksAgainAt: Duration = .zero
-    private var losses = 0
-    /// The rate before any connections were closed.
-    private var rateOfAll = 0.0
+    private var search = Search()
     /// Whether the step after the first one is on trial.
     private var isSecondTrial = false
     /// When the present trial of more connections began.
     package private(set) var grewAt: Duration = .zero
-    private var observedSince: Duration?
-    private var countAtStart: Int64 = 0
+    /// Absent while connections are awaited.
+    private var observed: Window?
 
     /// - Parameter known: The number that an earlier download found, see ``limitObserved``.
     package init(_ segments: DownloadOptions.Segments, known: Int? = nil) {
@@ -79,9 +101,12 @@ package struct ConcurrencyController: Hashable, Sendable {
         }
     }
 
+    /// How long the first connection was alone; nil until it was joined by others.
+    package var aloneTime: Duration? { self.search.aloneTime }
+
     /// The number of connections that paid, absent unless it was found by trial.
     package var limitObserved: Int? {
-        guard self.isAutomatic, self.hasObservedLimit, !self.isBounded else { return nil }
+        guard self.isAutomatic, self.search.hasObservedLimit, !self.search.isBounded else { return nil }
         return switch self.phase {
         case .beginning: nil
         // The number on trial has not yet been shown to raise the rate.
@@ -106,20 +131,8 @@ package struct ConcurrencyController: Hashable, Sendable {
 
     /// Repeats the search, because something that limited the rate has changed.
     package mutating func reopen() {
-        self.most = Self.automaticMaximum
-        self.rateOfOneBest = 0
-        self.rateOfAll = 0
-        self.isBursty = false
-        self.aloneTime = nil
-        self.growsAgainAt = .zero
-        self.wasRefused = false
-        self.isTryingAgain = false
-        self.failures = 0
-        self.shrinksAgainAt = .zero
-        self.losses = 0
-        self.hasObservedLimit = false
-        self.isBounded = false
-        self.observedSince = nil
+        self.search = Search()
+        self.observed = nil
         if self.phase != .beginning || self.target > 1 { self.phase = .growing(before: self.target, rate: 0) }
     }
 
@@ -127,22 +140,17 @@ package struct ConcurrencyController: Hashable, Sendable {
     package mutating func refused(open: Int, now: Duration) {
         guard self.isAutomatic else { return }
         self.target = max(min(open, self.target), 1)
-        self.hasObservedLimit = true
-        self.rateOfAll = 0
+        self.search.hasObservedLimit = true
+        self.search.rateOfAll = 0
         // Several refusals at the same time count as one.
-        if self.growsAgainAt <= now { self.postponeGrowth(now: now) }
-        self.wasRefused = true
+        if self.search.growth.until <= now { self.search.growth.postpone(now: now) }
+        self.search.wasRefused = true
         self.settle(0, now: now)
-    }
-
-    private mutating func postponeGrowth(now: Duration) {
-        self.growsAgainAt = now + Self.patience * (1 << min(self.failures, 5))
-        self.failures += 1
     }
 
     private mutating func settle(_ rate: Double, now: Duration) {
         self.phase = .steady(Steadiness(rate: rate, since: now, lowest: rate, highest: rate))
-        self.observedSince = nil
+        self.observed = nil
     }
 
     // MARK: Observing
@@ -154,56 +162,52 @@ package struct ConcurrencyController: Hashable, Sendable {
     package mutating func begin(requestCost: Double, now: Duration) {
         guard self.isAutomatic, self.phase == .beginning else { return }
         if let known {
-            self.target = min(max(known, 1), self.most)
+            self.target = min(max(known, 1), self.search.most)
             self.grewAt = now
             // More may help by now; a trial follows as it does after a refusal.
-            self.growsAgainAt = now + Self.patience
-            self.wasRefused = true
+            self.search.growth.wait(now: now)
+            self.search.wasRefused = true
             self.settle(0, now: now)
         } else if requestCost >= Self.longRequestSeconds {
             self.grow(from: 0, to: Self.firstTarget(requestCost: requestCost), now: now)
         } else {
-            self.observedSince = now
-            self.countAtStart = 0
+            self.observed = Window(since: now, bytes: 0)
         }
     }
 
     /// Starts a window when the last awaited connection begins to receive.
     package mutating func joined(_ seen: Observation, now: Duration) {
-        guard self.isAutomatic, self.observedSince == nil, self.isComparable(seen) else { return }
-        self.observedSince = now
-        self.countAtStart = seen.bytes
+        guard self.isAutomatic, self.observed == nil, self.isComparable(seen) else { return }
+        self.observed = Window(since: now, bytes: seen.bytes)
     }
 
     /// Evaluates the observation of a tick.
     package mutating func observe(_ seen: Observation, now: Duration) {
         guard self.isAutomatic else { return }
-        guard self.isComparable(seen), let since = self.observedSince else {
-            self.observedSince = self.isComparable(seen) ? now : nil
-            self.countAtStart = seen.bytes
-            if self.observedSince == nil { self.takeWhatCame(seen, now: now) }
+        guard self.isComparable(seen), let observed else {
+            self.observed = self.isComparable(seen) ? Window(since: now, bytes: seen.bytes) : nil
+            if self.observed == nil { self.takeWhatCame(seen, now: now) }
             return
         }
-        let elapsed = (now - since).inSeconds
+        let elapsed = (now - observed.since).inSeconds
         guard elapsed >= Self.spanMinimum else { return }
-        let rate = Double(seen.bytes - self.countAtStart) / elapsed
+        let rate = Double(seen.bytes - observed.bytes) / elapsed
         if self.phase == .beginning {
             // Grows once the rest is known to take longer than a window.
             guard rate > 0, Double(seen.bytesMissing) / rate > self.window(seen) else { return }
-            self.rateOfOneBest = rate
-            (self.aloneTime, self.aloneBytes) = (now - since, seen.bytes - self.countAtStart)
+            self.search.rateOfOneBest = rate
+            (self.search.aloneTime, self.search.aloneBytes) = (now - observed.since, seen.bytes - observed.bytes)
             self.grow(from: rate, to: Self.firstTarget(requestCost: seen.requestCost), now: now)
             return
         }
         guard elapsed >= self.window(seen) else { return }
-        if self.isFirstTrial || self.isSecondTrial, let aloneTime, seen.newcomer == nil,
+        if self.isFirstTrial || self.isSecondTrial, let aloneTime = self.search.aloneTime, seen.newcomer == nil,
             elapsed < min(2 * aloneTime.inSeconds, Self.newcomerPatience)
         {
             return
         }
-        self.rateOfOneBest = max(self.rateOfOneBest, rate / Double(max(seen.receiving, self.target)))
-        self.observedSince = now
-        self.countAtStart = seen.bytes
+        self.search.rateOfOneBest = max(self.search.rateOfOneBest, rate / Double(max(seen.receiving, self.target)))
+        self.observed = Window(since: now, bytes: seen.bytes)
         self.judge(rate, seen, now: now)
     }
 
@@ -226,8 +230,8 @@ package struct ConcurrencyController: Hashable, Sendable {
         guard seen.receiving > 0, now - self.grewAt > Self.comingMaximum else { return }
         // At least two, so that a last slow connection can be helped.
         self.target = min(self.target, max(seen.receiving, 2))
-        self.most = self.target
-        self.isBounded = true
+        self.search.most = self.target
+        self.search.isBounded = true
     }
 
     /// The length of the window for one number of connections, in seconds.
@@ -245,58 +249,57 @@ package struct ConcurrencyController: Hashable, Sendable {
         switch self.phase {
         case .beginning: break
         case .growing(let before, let rateBefore):
-            self.hasObservedLimit = rateBefore > 0
+            self.search.hasObservedLimit = rateBefore > 0
             // Later connections as fast as the first one at the same age do not slow each other down, even if bytes
             // arrive in bursts.
             let isUnhindered =
                 (self.isFirstTrial || self.isSecondTrial)
-                && seen.newcomer.map { $0 >= Self.unhinderedMinimum * Double(self.aloneBytes) } ?? false
+                && seen.newcomer.map { $0 >= Self.unhinderedMinimum * Double(self.search.aloneBytes) } ?? false
             // The rate, if each connection with a response were as fast as one of those before. A response may be late.
             let expected = rateBefore * Double(min(seen.receiving, self.target)) / Double(before)
             // While the path recovers by itself, the increase would be mistaken for a gain.
-            let isLinear = rateBefore > 0 && !self.isTryingAgain && rate >= Self.linearMinimum * expected
+            let isLinear = rateBefore > 0 && !self.search.isTryingAgain && rate >= Self.linearMinimum * expected
             // After a lasting fall the best rate of one connection is out of date.
-            let rateOfOne = max(rateBefore / Double(before), self.isTryingAgain ? 0 : self.rateOfOneBest)
+            let rateOfOne = max(rateBefore / Double(before), self.search.isTryingAgain ? 0 : self.search.rateOfOneBest)
             // On a longer path a connection may be slow because it lost packets, and more of them are faster.
             let isShared =
                 seen.isOnShortPath && !self.isFirstTrial
                 && rate < Self.sharedMaximum * rateOfOne * Double(self.target)
             if isUnhindered, rate < Self.burstRate * rateBefore * Double(self.target) / Double(before) {
-                self.isBursty = true
+                self.search.isBursty = true
             }
             guard isUnhindered || rate >= rateBefore * Self.gainMinimum else {
-                if self.isTryingAgain { self.postponeGrowth(now: now) }
+                if self.search.isTryingAgain { self.search.growth.postpone(now: now) }
                 // Where the processor is the limit, each of them costs time.
                 guard seen.isOnShortPath, rate < rateBefore * Self.keptGainMinimum else {
                     return self.settle(rate, now: now)
                 }
                 return self.giveBack(to: before, from: rate)
             }
-            guard self.target < self.most, isUnhindered || !isShared else { return self.settle(rate, now: now) }
-            let next = isLinear || isUnhindered ? self.most : 2 * self.target
+            guard self.target < self.search.most, isUnhindered || !isShared else { return self.settle(rate, now: now) }
+            let next = isLinear || isUnhindered ? self.search.most : 2 * self.target
             let gentle = Self.secondStep * Self.firstTarget(requestCost: seen.requestCost)
-            if seen.isOnShortPath, rateBefore > 0, !self.isBursty, self.target < gentle {
+            if seen.isOnShortPath, rateBefore > 0, !self.search.isBursty, self.target < gentle {
                 self.grow(from: rate, to: min(next, gentle), isSecondTrial: self.isFirstTrial, now: now)
             } else {
                 self.grow(from: rate, to: next, now: now)
             }
         case .shrinking(let before, let rateBefore):
             let given = 1 - Double(self.target) / Double(before)
-            if rate < rateBefore * (1 - Self.helpMinimum * given) || rate < self.rateOfAll * Self.lossMaximum {
+            if rate < rateBefore * (1 - Self.helpMinimum * given) || rate < self.search.rateOfAll * Self.lossMaximum {
                 // Corrects the rate per connection, which was overestimated.
-                self.rateOfOneBest = rateBefore / Double(before)
+                self.search.rateOfOneBest = rateBefore / Double(before)
                 self.target = before
-                self.rateOfAll = 0
-                self.shrinksAgainAt = now + Self.patience * (1 << min(self.losses, 5))
-                self.losses += 1
+                self.search.rateOfAll = 0
+                self.search.shrinking.postpone(now: now)
             }
             self.settle(rate, now: now)
         case .steady(var kept):
             kept.lowCount = rate < kept.rate * Self.fallMinimum ? kept.lowCount + 1 : 0
-            let isWorthMore = kept.lowCount >= Self.lowCountMax || self.wasRefused
-            if isWorthMore, now >= self.growsAgainAt, self.target < self.most {
-                self.wasRefused = false
-                self.isTryingAgain = true
+            let isWorthMore = kept.lowCount >= Self.lowCountMax || self.search.wasRefused
+            if isWorthMore, now >= self.search.growth.until, self.target < self.search.most {
+                self.search.wasRefused = false
+                self.search.isTryingAgain = true
                 return self.grow(from: rate, to: 2 * self.target, now: now)
             }
             kept.rate = kept.rate == 0 ? rate : kept.lowCount > 0 ? kept.rate : 0.7 * kept.rate + 0.3 * rate
@@ -306,7 +309,7 @@ package struct ConcurrencyController: Hashable, Sendable {
                 (kept.lowest, kept.highest, kept.since) = (rate, rate, now)
             }
             self.phase = .steady(kept)
-            if now - kept.since >= Self.steadiness, now >= self.shrinksAgainAt { self.shrink(from: rate) }
+            if now - kept.since >= Self.steadiness, now >= self.search.shrinking.until { self.shrink(from: rate) }
         }
     }
 
@@ -318,24 +321,24 @@ package struct ConcurrencyController: Hashable, Sendable {
     private mutating func grow(from rate: Double, to target: Int, isSecondTrial: Bool = false, now: Duration) {
         self.phase = .growing(before: self.target, rate: rate)
         self.isSecondTrial = isSecondTrial
-        self.rateOfAll = 0
-        self.target = min(target, self.most)
+        self.search.rateOfAll = 0
+        self.target = min(target, self.search.most)
         self.grewAt = now
-        self.observedSince = nil
+        self.observed = nil
     }
 
     /// Tries as many connections as suffice if each reaches the highest observed rate.
     private mutating func shrink(from rate: Double) {
         // A fraction below a tenth does not count as a connection.
-        let enough = max(Int((rate / max(self.rateOfOneBest, 1) + 0.9).rounded(.down)), 1)
-        guard !self.isBursty, self.target - enough >= max(self.target / Self.returnMinimum, 1) else { return }
+        let enough = max(Int((rate / max(self.search.rateOfOneBest, 1) + 0.9).rounded(.down)), 1)
+        guard !self.search.isBursty, self.target - enough >= max(self.target / Self.returnMinimum, 1) else { return }
         self.giveBack(to: enough, from: rate)
     }
 
     private mutating func giveBack(to target: Int, from rate: Double) {
-        self.rateOfAll = max(self.rateOfAll, rate)
+        self.search.rateOfAll = max(self.search.rateOfAll, rate)
         self.phase = .shrinking(before: self.target, rate: rate)
         self.target = target
-        self.observedSince = nil
+        self.observed = nil
     }
 }

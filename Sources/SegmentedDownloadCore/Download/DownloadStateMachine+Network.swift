@@ -29,15 +29,15 @@ extension DownloadStateMachine {
 
     /// Records that the origin has answered another request of the group.
     mutating func noteContact() {
-        guard case .probing(var probing) = self.state, !probing.hasContact else { return }
-        probing.hasContact = true
+        guard case .probing(var probing) = self.state, !probing.attempts.hasContact else { return }
+        probing.attempts.hasContact = true
         self.state = .probing(probing)
     }
 
     /// Records whether the host has other requests while it refuses the first one of this download.
     mutating func noteRefusal(servesOthers: Bool) {
         guard case .probing(var probing) = self.state else { return }
-        probing.isCrowded = servesOthers
+        probing.attempts.isCrowded = servesOthers
         self.state = .probing(probing)
     }
 
@@ -214,7 +214,7 @@ extension DownloadStateMachine {
         guard self.sources.hasMirrors, probing.canMove, failure.mayDifferAtOtherSource else {
             return self.rest(.failed(probing.mismatch ?? failure))
         }
-        var request = probing.failedRequest(failure, now: now)
+        var request = probing.attempts.request(after: failure, now: now)
         (request.hasAlternative, request.failuresOfSource) = (true, self.sources[source].failures)
         let decision = self.context.decision(on: request)
         let failures = self.sources.fail(source, decision, now: now)

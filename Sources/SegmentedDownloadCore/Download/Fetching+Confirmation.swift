@@ -1,15 +1,8 @@
 /// Asks sources whether their file changed while its last bytes were being sent.
 extension Fetching {
-    /// How long after its last accepted head a source sent bytes of the file.
-    private func exposure(of source: SourceID) -> Duration {
-        guard let writtenAt = self.sources[source].writtenAt else { return .zero }
-        return writtenAt - (self.sources[source].acceptedAt ?? self.traffic.beganAt)
-    }
-
     /// Whether bytes of a source whose file has changed may be from the new version.
     func isExposed(_ source: SourceID) -> Bool {
-        self.exposure(of: source) > Confirmation.exposureMax
-            || self.sources[source].bytesExposed > Confirmation.exposedBytesMax
+        self.sources[source].exposure.isLong(since: self.traffic.beganAt)
     }
 
     /// A source that must be asked for its validator before the file counts as complete. Nil if there is none.
@@ -150,7 +143,7 @@ extension Fetching {
     }
 
     private func doubt(_ reason: String, of source: SourceID) -> DownloadAction {
-        let seconds = Int(self.exposure(of: source).inSeconds.rounded(.up))
+        let seconds = Int(self.sources[source].exposure.time(since: self.traffic.beganAt).inSeconds.rounded(.up))
         let time = seconds > 0 ? "its last \(seconds) s" : "its last bytes"
         return .report(.note("\(reason); a change of the file during \(time) would not be noticed"))
     }

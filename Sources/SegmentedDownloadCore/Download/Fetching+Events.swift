@@ -58,7 +58,7 @@ extension Fetching {
         guard let resource = response.resource else { return }
         let (known, comparesValidator) = self.identity(of: source)
         guard comparesValidator, known.isProvable, known.verdict(on: resource) == .unproven else { return }
-        self.sources[source].isDoubtful = true
+        self.sources[source].deviations.isDoubtful = true
     }
 
     private func host(_ index: Int) -> String { self.sources[self.leases[index].order.source].host }

@@ -5,31 +5,17 @@ extension Fetching {
         for seen in observations {
             guard let index = self.leases.firstIndex(where: { $0.id == seen.lease }) else { continue }
             let lease = self.leases[index]
-            if seen.position > lease.position || seen.isWriting || seen.isHeld
-                || seen.bytesReceived > lease.bytesReceived
-            {
-                self.leases[index].progressAt = now
-            }
-            if seen.isHeld { self.leases[index].heldAt = now }
+            let received = self.leases[index].observe(seen, now: now)
+            self.traffic.noteReceived(received, isHeld: seen.isHeld, now: now)
+            if seen.isHeld || seen.isWriting { self.traffic.restartSpeed(now: now) }
             if seen.position > lease.writesFrom, lease.order.request.lowerBound < lease.order.writesFrom {
                 self.proving.proof.end()
             }
-            self.traffic.noteReceived(seen.bytesReceived - lease.bytesReceived, isHeld: seen.isHeld, now: now)
             // Compared bytes do not reset the failures. They are received again with each attempt, so failures would
             // never add up.
             if seen.position > lease.position {
                 self.sources[lease.order.source].failures = 0
                 self.sources[lease.order.source].noteWritten(seen.position - lease.position, now: now)
-            }
-            self.leases[index].bytesReceived = seen.bytesReceived
-            self.leases[index].position = max(lease.position, seen.position)
-            // Time spent waiting for a rate limit does not count against the connection's speed.
-            if !seen.isHeld {
-                self.leases[index].meter.record(lease.writesFrom + seen.bytesReceived, at: now - seen.held)
-            }
-            if seen.isHeld || seen.isWriting {
-                self.leases[index].speedWindow = SpeedWindow(at: now, bytes: seen.bytesReceived)
-                self.traffic.restartSpeed(now: now)
             }
             self.plan.advance(lease.order.segment, to: seen.position)
         }

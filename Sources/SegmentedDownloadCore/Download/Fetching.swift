@@ -153,7 +153,7 @@ struct Fetching: Hashable, Sendable {
             mark: self.mark(of: source)
         )
         self.plan.assign(segment.id, to: lease)
-        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].bytesWritten))
+        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].exposure.bytesWritten))
         return order
     }
 
@@ -170,7 +170,7 @@ struct Fetching: Hashable, Sendable {
                 comparesValidator: identity.comparesValidator
             )
         }
-        request.closesConnection = self.sources[source].disagreement.isOpen
+        request.closesConnection = self.sources[source].deviations.disagreement.isOpen
         return request
     }
 

@@ -1,4 +1,5 @@
 /// The state of one connection that fetches a segment or a sample.
+@dynamicMemberLookup
 struct Lease: Hashable, Sendable {
     enum Phase: Hashable {
         /// Requested; the response head has not arrived. Becomes `receiving` or `ending`.
@@ -24,8 +25,6 @@ struct Lease: Hashable, Sendable {
     let startedAt: Duration
     /// The bytes of the file that had arrived from its source when it was requested.
     let bytesBefore: Int64
-    /// When its response began. Absent for the connection of the probe.
-    var headAt: Duration?
     /// The first byte it writes: that of its order, or the offset at which it took over from another lease.
     var writesFrom: Int64
     var phase: Phase = .requested
@@ -33,28 +32,22 @@ struct Lease: Hashable, Sendable {
     /// When its connection is closed at the latest, if another download should have it. It fetches nothing beyond its
     /// segment.
     var yieldsBy: Duration?
-    /// The next byte to write, as last observed.
-    var position: Int64
     /// The offset in the resource at which its response's body ends.
     var responseEnd: Int64 = 0
     var wasAccepted = false
-    /// Bytes received from the network, as last observed.
-    var bytesReceived: Int64 = 0
-    var progressAt: Duration
-    /// When it was last seen waiting for a rate limit.
-    var heldAt: Duration?
-    var meter: ThroughputMeter
-    var speedWindow: SpeedWindow
+    var measured: LeaseMeasurements
 
     init(order: FetchOrder, now: Duration, bytesBefore: Int64 = 0) {
         self.order = order
         self.startedAt = now
         self.bytesBefore = bytesBefore
         self.writesFrom = order.writesFrom
-        self.position = order.writesFrom
-        self.progressAt = now
-        self.meter = ThroughputMeter(start: now, count: order.writesFrom)
-        self.speedWindow = SpeedWindow(at: now, bytes: 0)
+        self.measured = LeaseMeasurements(position: order.writesFrom, now: now)
+    }
+
+    subscript<Value>(dynamicMember path: WritableKeyPath<LeaseMeasurements, Value>) -> Value {
+        get { self.measured[keyPath: path] }
+        set { self.measured[keyPath: path] = newValue }
     }
 
     var id: LeaseID { self.order.lease }
@@ -67,9 +60,12 @@ struct Lease: Hashable, Sendable {
     /// Begins to receive the body that it writes. Rates and stalls are measured from now on.
     mutating func beginBody(now: Duration) {
         self.phase = .receiving
-        self.progressAt = now
-        self.meter = ThroughputMeter(start: now, count: self.position)
-        self.speedWindow = SpeedWindow(at: now, bytes: self.bytesReceived)
+        self.measured.beginBody(now: now)
+    }
+
+    /// Records what was seen of it. Returns the number of bytes that it received since it was last seen.
+    mutating func observe(_ seen: LeaseObservation, now: Duration) -> Int64 {
+        self.measured.observe(seen, writesFrom: self.writesFrom, now: now)
     }
 }
 

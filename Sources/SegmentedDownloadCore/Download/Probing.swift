@@ -54,19 +54,12 @@ struct Probing: Hashable, Sendable {
     private var disagreement = Disagreement()
     private var sendsRange = true
     private var sendsIfRange = true
-    private var failures = 0
-    private var retryAt: Duration = .zero
-    /// Whether the origin has answered this download, or another one of the group.
-    var hasContact = false
-    /// Whether the host had other requests when it last refused this one. It serves them, or may.
-    var isCrowded = false
-    /// When the first request was made.
-    private var beganAt: Duration?
+    var attempts = ProbeAttempts()
 
     init(_ purpose: Purpose, source: SourceID = .first, retryAt: Duration = .zero) {
         self.purpose = purpose
         self.source = source
-        self.retryAt = retryAt
+        self.attempts.retryAt = retryAt
     }
 
     /// The partial file of an earlier run, if it is resumed or confirmed.
@@ -159,8 +152,8 @@ struct Probing: Hashable, Sendable {
 
     /// The request to make, nil if none is due.
     mutating func nextFetch(in context: inout DownloadContext, now: Duration) -> FetchOrder? {
-        guard self.lease == nil, now >= self.retryAt else { return nil }
-        self.beganAt = self.beganAt ?? now
+        guard self.lease == nil, now >= self.attempts.retryAt else { return nil }
+        self.attempts.beganAt = self.attempts.beganAt ?? now
         // The manifest names another source. Until this one is proven equal, its claims are marked.
         let mark = self.isElsewhere ? self.source.mark : 0
         let order = FetchOrder(
@@ -175,7 +168,7 @@ struct Probing: Hashable, Sendable {
         _ response: RangeResponse, in context: inout DownloadContext, now: Duration
     ) -> Verdict {
         let settings = context.settings
-        self.hasContact = true
+        self.attempts.hasContact = true
         self.lease?.wasAccepted = true
         self.lease?.progressAt = now
         switch response {
@@ -343,7 +336,7 @@ struct Probing: Hashable, Sendable {
                 self.disagreement.isChange
             }
         guard !isChange else { return .changed(difference) }
-        self.retryAt = now + self.disagreement.delay
+        self.attempts.retryAt = now + self.disagreement.delay
         return .again([])
     }
 
@@ -377,31 +370,24 @@ struct Probing: Hashable, Sendable {
         if failure.code == .changed { return .changed(failure.message) }
         // Other sources are asked before this one is asked again.
         guard context.settings.hosts.count == 1 || !self.canMove else { return .failed(failure) }
-        let request = self.failedRequest(failure, isPaced: context.settings.isPaced, now: now)
+        let request = self.attempts.request(after: failure, isPaced: context.settings.isPaced, now: now)
         switch context.decision(on: request) {
         case .again(let delay, _):
-            self.failures += 1
-            self.retryAt = now + delay
-            return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
+            self.attempts.failures += 1
+            self.attempts.retryAt = now + delay
+            return .again([.report(.retrying(failure, attempt: self.attempts.failures, delay: delay))])
         case .fewerConnections(let delay):
-            self.retryAt = now + delay
-            return .again([.report(.retrying(failure, attempt: self.failures, delay: delay))])
+            self.attempts.retryAt = now + delay
+            return .again([.report(.retrying(failure, attempt: self.attempts.failures, delay: delay))])
         case .elsewhere, .leaveSource, .giveUp: return .failed(failure)
         }
-    }
-
-    func failedRequest(_ failure: DownloadError, isPaced: Bool = false, now: Duration) -> FailedRequest {
-        var request = FailedRequest(.first, failure, failures: self.failures)
-        (request.hadContact, request.isPaced) = (self.hasContact, isPaced)
-        request.others = self.isCrowded ? .silent : .none
-        request.waited = now - (self.beganAt ?? now)
-        return request
     }
 
     /// The probe of another source, after the present one has failed.
     func moved(to source: SourceID, retryAt: Duration) -> Probing {
         var other = Probing(self.purpose, source: source, retryAt: retryAt)
-        (other.setsAside, other.mismatch, other.beganAt) = (self.setsAside, self.mismatch, self.beganAt)
+        (other.setsAside, other.mismatch) = (self.setsAside, self.mismatch)
+        other.attempts.beganAt = self.attempts.beganAt
         return other
     }
 }

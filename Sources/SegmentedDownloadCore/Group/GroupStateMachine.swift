@@ -65,18 +65,11 @@ package struct GroupStateMachine: Hashable, Sendable {
     }
 
     var limits: Limits
-    var entries: [Entry] = []
-    private var indices = DownloadIndices()
-    /// The entries of downloads that are neither queued nor at rest, in order.
-    private(set) var active: [Int] = []
+    var entries = DownloadTable()
     var queue = StartQueue()
-    private var resting = 0
     /// Whether the last file of which a response showed the length was short. Files that start are expected to be like
     /// it.
     var expectsShort = false
-    /// The entries of removed downloads. New downloads reuse them, so memory grows with the number of downloads held,
-    /// not with the number ever added.
-    private var vacant: [Int] = []
     /// The connections reserved from the budget, at most as many as it allowed.
     var holdings: [Holding] = []
     var budget: ConcurrencyBudget
@@ -95,7 +88,7 @@ package struct GroupStateMachine: Hashable, Sendable {
     }
 
     /// Whether every download is at rest. Nothing happens until an event starts one.
-    package var isIdle: Bool { self.holdings.isEmpty && self.resting == self.entries.count }
+    package var isIdle: Bool { self.holdings.isEmpty && self.entries.isResting }
 
     package func machine(_ id: DownloadID) -> DownloadStateMachine? {
         self.index(id).map { self.entries[$0].machine }
@@ -123,7 +116,10 @@ package struct GroupStateMachine: Hashable, Sendable {
         self.index(id).map { self.entries[$0].weight } ?? Self.weight(of: 0.5)
     }
 
-    func index(_ id: DownloadID) -> Int? { self.indices[id] }
+    /// The entries of downloads that are neither queued nor at rest, in order.
+    var active: [Int] { self.entries.active }
+
+    func index(_ id: DownloadID) -> Int? { self.entries.index(id) }
 
     /// Handles an event and returns the actions to perform.
     package mutating func handle(_ event: GroupEvent, now: Duration) -> [GroupAction] {
@@ -138,7 +134,7 @@ package struct GroupStateMachine: Hashable, Sendable {
         case .moved(let id, let other):
             guard let index = self.index(id) else { return [] }
             self.queue.move(index, before: other.map { self.index($0) ?? index })
-        case .removed(let id): self.remove(id)
+        case .removed(let id): self.entries.remove(id)
         case .download(let id, let event):
             // The connections of a removed download must still be released.
             self.account(for: event, of: id, now: now)
@@ -193,26 +189,8 @@ package struct GroupStateMachine: Hashable, Sendable {
         let entry = Entry(
             id: id, machine: DownloadStateMachine(settings: settings, seed: seed),
             weight: Self.weight(of: settings.priority))
-        let index = self.vacant.popLast() ?? self.entries.count
-        self.indices[id] = index
-        if index < self.entries.count {
-            self.entries[index] = entry
-            self.resting -= 1
-        } else {
-            self.entries.append(entry)
-        }
-        if self.entries[index].machine.isQueued {
-            self.queue.add(index, priority: self.entries[index].weight)
-        } else {
-            self.resting += 1
-        }
-    }
-
-    /// Removes a download at rest. Its entry stays for reuse, because entries are addressed by index.
-    private mutating func remove(_ id: DownloadID) {
-        guard let index = self.index(id), self.entries[index].machine.conclusion != nil else { return }
-        self.indices[id] = nil
-        self.vacant.append(index)
+        let index = self.entries.add(entry)
+        if entry.machine.isQueued { self.queue.add(index, priority: entry.weight) }
     }
 
     /// 1/1000: practically no share. A weight of zero could not be compared with others.
@@ -254,20 +232,11 @@ package struct GroupStateMachine: Hashable, Sendable {
         self.noteChange(now: now)
         switch before {
         case .queued: self.queue.remove(index)
-        case .resting: self.resting -= 1
         case .starting: self.noteShort(index)
-        case .fetching, .ending: break
+        case .fetching, .ending, .resting: break
         }
-        let place = self.active.partitioningIndex { $0 >= index }
-        let isActive = place < self.active.count && self.active[place] == index
-        switch after {
-        case .queued: self.queue.add(index, priority: self.entries[index].weight)
-        case .resting: self.resting += 1
-        case .starting, .fetching, .ending:
-            if !isActive { self.active.insert(index, at: place) }
-            return
-        }
-        if isActive { self.active.remove(at: place) }
+        if after == .queued { self.queue.add(index, priority: self.entries[index].weight) }
+        self.entries.move(index, from: before, to: after)
     }
 
     /// Updates the budget: connections that an event frees, and what it shows about a host's limit.

@@ -56,12 +56,13 @@ extension Fetching {
             lowerBound: spot.lowerBound, upperBound: spot.upperBound, identity: identity.resource,
             comparesValidator: identity.comparesValidator)
         request.closesConnection =
-            self.sources[source].disagreement.isOpen || self.comparisons.confirmation.disagreement(of: source).isOpen
+            self.sources[source].deviations.disagreement.isOpen
+            || self.comparisons.confirmation.disagreement(of: source).isOpen
         request.confirms = confirms
         let order = FetchOrder(
             lease: self.context.makeLease(), source: source, segment: .none, request: request,
             writesFrom: spot.upperBound, limit: spot.upperBound)
-        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].bytesWritten))
+        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].exposure.bytesWritten))
         return order
     }
 
@@ -264,7 +265,9 @@ extension Fetching {
             sampled.map { SourceTable.Contributor.source($0) }
             + self.sources.earlier.indices.dropFirst(self.proving.provenGroups).filter { $0 != self.sources.adopted }
             .map { .earlier($0) }
-        let doubtful = self.sources.ids.filter { self.sources[$0].isDoubtful && self.sources[$0].trust == .proven }
+        let doubtful = self.sources.ids.filter {
+            self.sources[$0].deviations.isDoubtful && self.sources[$0].trust == .proven
+        }
         let runs = self.plan.segments.map { $0.lowerBound..<$0.position }.filter { !$0.isEmpty }
         return Audits.comparing(
             groups.map { ($0, self.sources.contributed(by: $0)) }
@@ -287,14 +290,15 @@ extension Fetching {
     var isCompared: Bool {
         self.proving.proof != .unneeded || self.sources.earlier.contains { !$0.isEmpty }
             || self.sources.ids.contains { id in
-                self.sources[id].isDoubtful || id != self.sources.reference && !self.sources[id].contributed.isEmpty
+                self.sources[id].deviations.isDoubtful
+                    || id != self.sources.reference && !self.sources[id].contributed.isEmpty
             }
     }
 
     /// One more comparison with the reference, if its last answer had another validator.
     private var auditOfDisagreement: Audit? {
         let reference = self.sources[self.sources.reference]
-        guard reference.isUsable, reference.disagreement.isOpen, !self.isSingleStream,
+        guard reference.isUsable, reference.deviations.disagreement.isOpen, !self.isSingleStream,
             let length = self.plan.completeLength, length > 0
         else { return nil }
         let spot = max(0, length - SampleSpots.length)..<length

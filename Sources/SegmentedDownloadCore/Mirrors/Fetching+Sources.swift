@@ -97,8 +97,8 @@ extension Fetching {
         let source = lease.order.source
         // A length or coding other than the reference's does not vary between nodes.
         guard lease.order.request.comparesValidator else { return self.changed(difference, at: source) }
-        self.sources[source].disagreement.note(difference)
-        let disagreement = self.sources[source].disagreement
+        self.sources[source].deviations.disagreement.note(difference)
+        let disagreement = self.sources[source].deviations.disagreement
         let isServed = self.leases.contains { other in
             other.id != lease.id && other.order.source == source && other.phase == .receiving && !other.order.isSample
         }
@@ -128,8 +128,8 @@ extension Fetching {
             return self.changed(
                 difference ?? "its URL leads to another place now", at: source, isMoved: difference == nil)
         }
-        self.sources[source].moves.note("its URL leads to another place")
-        let moves = self.sources[source].moves
+        self.sources[source].deviations.moves.note("its URL leads to another place")
+        let moves = self.sources[source].deviations.moves
         guard moves.isMove else {
             self.askAgain(lease, at: now + moves.delay)
             return []

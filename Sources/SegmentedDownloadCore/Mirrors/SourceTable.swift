@@ -51,51 +51,61 @@ struct SourceTable: Hashable, Sendable {
         var rate: Double?
         /// When the latest answered request was made.
         var answeredRequest: Duration?
-        /// When the head of its latest accepted answer arrived.
-        private(set) var acceptedAt: Duration?
-        /// When its latest byte of the file arrived.
-        var writtenAt: Duration?
-        /// The bytes of the file that arrived from it.
-        private(set) var bytesWritten: Int64 = 0
-        /// Of these, the ones that arrived before an accepted answer was requested.
-        private(set) var bytesProven: Int64 = 0
+        private(set) var exposure = Exposure()
         /// The offsets of samples that agreed with the bytes on disk.
         var samples: [Int64] = []
         /// The bytes that it delivered in this run, ordered and disjoint.
         var contributed: [Range<Int64>] = []
-        /// Its answers with a different validator.
-        var disagreement = Disagreement()
-        /// Whether one of its answers had the recorded strong tag and another date, which proves nothing. The bytes of all of
-        /// them are then compared at the end.
-        var isDoubtful = false
-        /// Its answers from another place.
-        var moves = Disagreement()
+        var deviations = Deviations()
         /// The offset at which it differed from another source and was judged wrong.
         var overruledAt: Int64?
 
         /// Records an answer that matched, and ends the counts of those that did not.
         ///
-        /// - Parameter bytes: ``bytesWritten`` when the answer was requested.
+        /// - Parameter bytes: ``Exposure/bytesWritten`` when the answer was requested.
         mutating func noteAccepted(now: Duration?, after bytes: Int64) {
-            self.acceptedAt = now
-            self.bytesProven = max(self.bytesProven, bytes)
-            self.disagreement.resolve()
-            self.moves.resolve()
+            self.exposure.noteAccepted(now: now, after: bytes)
+            self.deviations.resolve()
         }
 
         /// Records that bytes of the file arrived.
-        mutating func noteWritten(_ count: Int64, now: Duration) {
-            self.writtenAt = now
-            self.bytesWritten += count
-        }
+        mutating func noteWritten(_ count: Int64, now: Duration) { self.exposure.noteWritten(count, now: now) }
 
-        /// The bytes of the file that may be from another version than its latest accepted answer states.
-        var bytesExposed: Int64 { self.bytesWritten - self.bytesProven }
+        /// Forgets its answers and bytes, because the file is begun anew.
+        mutating func restart() {
+            self.contributed = []
+            self.samples = []
+            self.failures = 0
+            self.overruledAt = nil
+            self.exposure.restart()
+            self.deviations.resolve()
+            self.deviations.isDoubtful = false
+            // The recorded identity may be of another version.
+            self.resource = nil
+            if self.isUsable { self.trust = .unproven }
+        }
 
         var isUsable: Bool { self.trust == .proven || self.trust == .sampled }
         /// Whether it could become the reference.
         var canBeReference: Bool { self.isUsable && self.resource != nil }
         var isGone: Bool { self.trust == .failed || self.trust == .quarantined }
+    }
+
+    /// The answers of a source that do not match its recorded identity.
+    struct Deviations: Hashable {
+        /// Those with a different validator.
+        var disagreement = Disagreement()
+        /// Those from another place.
+        var moves = Disagreement()
+        /// Whether one had the recorded strong tag and another date, which proves nothing. The bytes of all of them are then
+        /// compared at the end.
+        var isDoubtful = false
+
+        /// Ends the counts, because an answer matched.
+        mutating func resolve() {
+            self.disagreement.resolve()
+            self.moves.resolve()
+        }
     }
 
     /// The source that delivered bytes on disk.
@@ -171,18 +181,7 @@ struct SourceTable: Hashable, Sendable {
             self.earlier.append(self.kept)
             self.kept = []
         }
-        for index in self.entries.indices {
-            self.entries[index].contributed = []
-            self.entries[index].samples = []
-            self.entries[index].failures = 0
-            self.entries[index].overruledAt = nil
-            self.entries[index].noteAccepted(now: nil, after: self.entries[index].bytesWritten)
-            self.entries[index].writtenAt = nil
-            self.entries[index].isDoubtful = false
-            // The recorded identity may be of another version.
-            self.entries[index].resource = nil
-            if self.entries[index].isUsable { self.entries[index].trust = .unproven }
-        }
+        for index in self.entries.indices { self.entries[index].restart() }
         self[id].resource = resource
         self[id].trust = .proven
     }

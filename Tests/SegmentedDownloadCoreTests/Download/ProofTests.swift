@@ -186,7 +186,7 @@ struct ProofTests {
             var fetching = Fetching.sample(length: 100_000, connections: 1)
             let order = try fetching.asked()
             fetching.accept(order.lease, at: .zero)
-            if isOpen { fetching.sources[.first].disagreement.note("another tag") }
+            if isOpen { fetching.sources[.first].deviations.disagreement.note("another tag") }
             fetching.bring(order.lease, to: 100_000, at: .seconds(1))
             _ = fetching.ended(order.lease, .finished, now: .seconds(1))
             #expect((fetching.outcome == .complete) == !isOpen)

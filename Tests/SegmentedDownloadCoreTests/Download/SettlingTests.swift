@@ -230,7 +230,7 @@ struct SettlingTests {
     @Test("Another validator is asked for again after a while, whether for a piece or for a sample")
     func disagreement() throws {
         var fetching = Fetching.sample()
-        for _ in 0..<3 { fetching.sources[.first].disagreement.note("x") }
+        for _ in 0..<3 { fetching.sources[.first].deviations.disagreement.note("x") }
         let order = try fetching.asked()
         #expect(order.request.closesConnection)
         _ = fetching.responded(order.lease, .changed("x"), now: .seconds(5))
@@ -239,7 +239,9 @@ struct SettlingTests {
         sampling.sources[Self.two].resource = .tagged("\"b\"", length: Self.length)
         let sample = sampling.sample(0..<1000, from: Self.two, now: .zero)
         _ = sampling.responded(sample.lease, .changed("x"), now: .seconds(5))
-        #expect(sampling.sources[Self.two].retryAt == .seconds(5) && sampling.sources[Self.two].disagreement.isNew)
+        #expect(
+            sampling.sources[Self.two].retryAt == .seconds(5)
+                && sampling.sources[Self.two].deviations.disagreement.isNew)
         let again = sampling.sample(0..<1000, from: Self.two, now: .zero)
         #expect(again.request.closesConnection && !sample.request.closesConnection)
     }

@@ -64,6 +64,7 @@ final class WindowFile: StorageFile {
         let start = self.window.range.lowerBound + offset
         let count = try self.shared.read(
             into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: rest))), at: start)
+        // Used before the call returns.
         nonisolated(unsafe) let read = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count))
         self.fragments.withLock { $0.overlay(read, at: start) }
         return count

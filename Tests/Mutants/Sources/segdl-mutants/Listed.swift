@@ -41,8 +41,12 @@ struct Listed: ParsableCommand {
             let text = try read(path)
             defer { _ = try? write(text, to: path) }
             try write(mutation.text, to: path)
-            if let error = try build.run().first { throw Problem("\(mutation.name): does not build: \(error.message)") }
-            if !self.judge(mutation, judges, workspace) { missed.withLock { $0 += 1 } }
+            if let error = try build.run().first {
+                say("MISSED  \(mutation.name): does not build: \(error.message)")
+                missed.withLock { $0 += 1 }
+            } else if !self.judge(mutation, judges, workspace) {
+                missed.withLock { $0 += 1 }
+            }
         }
         let count = missed.withLock { $0 }
         if count > 0 { throw Problem("\(count) not found") }
@@ -91,17 +95,25 @@ struct Listed: ParsableCommand {
     // MARK: Judging
 
     /// The judges, after a check that a hundredth of their worlds passes without a mutation.
+    ///
+    /// Each kind of world is first tried with a tenth of the worlds: what only the last kind finds would else cost all worlds
+    /// of the others.
     private func judges(_ workspace: Workspace) throws -> [Judge] {
-        let part = Judge.worlds(workspace, count: max(self.seeds / 100, 1))
-        return try zip(Judge.worlds(workspace, count: self.seeds), part).map { judge, part in
+        let few = max(self.seeds / 100, 1)
+        let secondsForFew = try Judge.worlds(workspace, count: few).map { part in
             let start = Date()
             if let how = try part.judge(0, output: workspace.output(0)) {
                 throw Problem("\(part.name) fails without a mutation; see \(workspace.output(0)): \(how)")
             }
-            var judge = judge
-            // Thrice the expected time, because worlds differ and several judges run at once.
-            judge.seconds = max(judge.seconds, 30 * Date().timeIntervalSince(start))
-            return judge
+            return Date().timeIntervalSince(start)
+        }
+        return [max(self.seeds / 10, 1), self.seeds].flatMap { count in
+            zip(Judge.worlds(workspace, count: count), secondsForFew).map { judge, seconds in
+                var judge = judge
+                // Thrice the expected time, because worlds differ and several judges run at once.
+                judge.seconds = max(judge.seconds, 3 * seconds * Double(count / few))
+                return judge
+            }
         }
     }
 
