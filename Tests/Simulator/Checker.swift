@@ -303,11 +303,15 @@ final class Checker: @unchecked Sendable {
         }
     }
 
+    /// The outcome of a file that failed because an additional connection was refused.
+    static let crowd = "crowd"
+
     /// Notes the outcomes of a run that no crash ended.
     func note(_ endings: [String], isCalm: Bool) {
         self.endings = endings
         self.checkBlame()
         if endings.contains("internal") { self.violate("a run ends with an internal error") }
+        if endings.contains(Self.crowd) { self.violate("the refusal of an additional connection fails a file") }
         guard isCalm else { return }
         // `exists`: the file was completed before the remote file changed, and is not overwritten.
         let words = ["completed", "already", "changed", "exists"] + (self.mayDiffer ? ["integrity"] : [])

@@ -99,7 +99,7 @@ struct Session: Sendable {
     private static func word(_ event: DownloadEvent) -> String {
         switch event {
         case .completed(let result): result.wasAlreadyComplete ? "already" : "completed"
-        case .failed(let error, _): error.code.rawValue
+        case .failed(let error, _): error.status == SimulatedNetwork.crowdStatus ? Checker.crowd : error.code.rawValue
         case .paused: "paused"
         case .cancelled, .started, .progress, .segment, .retrying, .checkpoint, .note, .state: "cancelled"
         }

@@ -46,6 +46,8 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
     package private(set) var connections = 0
     package private(set) var connectionsPeak = 0
     package private(set) var connectionsByFile: [Int: Int] = [:]
+    /// By file, and the number of its other origin or -1.
+    private var connectionsBySource: [[Int]: Int] = [:]
     package private(set) var chunksOut = 0
     package private(set) var chunksPeak = 0
     private var receiveLimits = SharedReceiveLimits()
@@ -94,11 +96,14 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         self.connections += 1
         self.connectionsPeak = max(self.connectionsPeak, self.connections)
         self.connectionsByFile[file, default: 0] += 1
+        let source = [file, self.other(request) ?? -1]
+        self.connectionsBySource[source, default: 0] += 1
         self.requests += 1
         self.onOpen(file)
         defer {
             self.connections -= 1
             self.connectionsByFile[file, default: 0] -= 1
+            self.connectionsBySource[source, default: 0] -= 1
         }
         for part in [request.url.string, request.fields[.range] ?? "", request.fields[.ifRange] ?? ""] {
             for byte in part.utf8 { self.trace = (self.trace ^ UInt64(byte)) &* 0x100_0000_01B3 }
@@ -129,12 +134,19 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
 
     // MARK: Heads
 
+    /// The number of the other origin that a request is made to; nil if it is made to the file's own.
+    private func other(_ request: TransportRequest) -> Int? { Int(request.url.host.dropFirst("other".count)) }
+
     private func answer(_ request: TransportRequest, _ file: Int) -> SimulatedOrigin.Answer {
         if self.chance(.change, perMille: 2) { self.change(file) }
-        let other = Int(request.url.host.dropFirst("other".count))
+        let other = self.other(request)
         let origin = other.map { self.others[file][$0] } ?? self.origins[file]
         let none = SimulatedOrigin.Answer(head: ResponseHead(status: 500), version: origin.current, body: 0..<0)
-        if self.connections > self.served { return self.refusal(429, none) }
+        if self.connections > self.served {
+            // Which status does not depend on the random numbers, whose sequence is that of earlier versions.
+            let isAdditional = self.connectionsBySource[[file, other ?? -1], default: 0] > 1
+            return self.refusal(isAdditional ? Self.crowdStatuses[self.served % Self.crowdStatuses.count] : 429, none)
+        }
         if self.chance(.errors, perMille: 10) {
             return self.refusal([429, 500, 502, 503, 504].randomElement(using: &self.generator) ?? 503, none)
         }
@@ -248,6 +260,13 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         }
         return "sha-256=:\(Data(bytes).base64EncodedString()):"
     }
+
+    /// The answers to an additional request for a file, depending on the number of connections served. Such an answer fails no
+    /// file, so ``crowdStatus`` must not be reported; the others may have another cause.
+    private static let crowdStatuses = [429, crowdStatus, 503, 403, crowdStatus, 401, 509]
+
+    /// 410: no other answer of the simulated origins has it.
+    static let crowdStatus = 410
 
     private func refusal(_ status: Int, _ answer: SimulatedOrigin.Answer) -> SimulatedOrigin.Answer {
         var fields = HTTPFields()

@@ -312,7 +312,7 @@ extension Fetching {
     mutating func count(_ failure: DownloadError, of lease: Lease, now: Duration) -> [DownloadAction] {
         let (segment, source) = (lease.order.segment, lease.order.source)
         var failures = self.plan[segment]?.failures ?? 0
-        switch self.decide(.bytes, failure, failures: failures, at: source, of: lease.id, now: now) {
+        switch self.decide(.bytes, failure, failures: failures, at: source, of: lease, now: now) {
         case .again(let delay, let isCounted):
             if isCounted { failures = self.plan.countFailure(segment) }
             self.plan.postpone(segment, until: now + delay)
@@ -322,7 +322,9 @@ extension Fetching {
                 let open = self.leases.count { $0.id != lease.id && $0.phase != .ending }
                 self.traffic.controller.refused(open: open, now: now)
             }
-            self.plan.postpone(segment, until: now)
+            // The budget decides when one more is tried after a refusal. Others are further apart each time.
+            if !failure.isRefusal { failures = self.plan.countFailure(segment) }
+            self.plan.postpone(segment, until: failure.isRefusal ? now : now + delay)
             return [.report(.retrying(failure, attempt: failures, delay: delay))]
         case .elsewhere(let delay): return self.failOver(failure, from: source, after: delay, now: now)
         case .leaveSource: return self.loseSource(source, failure)

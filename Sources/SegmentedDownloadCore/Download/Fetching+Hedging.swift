@@ -16,7 +16,7 @@ extension Fetching {
             lease: lease, source: source, segment: self.plan.reserveID(),
             request: self.request(for: segment, from: source),
             writesFrom: segment.position, limit: segment.upperBound, hedged: segment.id, mark: self.mark(of: source))
-        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].exposure.bytesWritten))
+        self.open(order, now: now)
         return order
     }
 

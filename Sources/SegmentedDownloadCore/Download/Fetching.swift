@@ -153,8 +153,16 @@ struct Fetching: Hashable, Sendable {
             mark: self.mark(of: source)
         )
         self.plan.assign(segment.id, to: lease)
-        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].exposure.bytesWritten))
+        self.open(order, now: now)
         return order
+    }
+
+    /// Records that a request is made.
+    mutating func open(_ order: FetchOrder, now: Duration) {
+        self.leases.append(
+            Lease(
+                order: order, now: now, bytesBefore: self.sources[order.source].exposure.bytesWritten,
+                isAdditional: self.leases.contains { $0.order.source == order.source }))
     }
 
     func request(for segment: Segment, from source: SourceID) -> RangeRequest {

@@ -25,6 +25,8 @@ struct Lease: Hashable, Sendable {
     let startedAt: Duration
     /// The bytes of the file that had arrived from its source when it was requested.
     let bytesBefore: Int64
+    /// Whether its source had another connection when it was requested, so that a refusal may concern their number.
+    let isAdditional: Bool
     /// The first byte it writes: that of its order, or the offset at which it took over from another lease.
     var writesFrom: Int64
     var phase: Phase = .requested
@@ -37,10 +39,11 @@ struct Lease: Hashable, Sendable {
     var wasAccepted = false
     var measured: LeaseMeasurements
 
-    init(order: FetchOrder, now: Duration, bytesBefore: Int64 = 0) {
+    init(order: FetchOrder, now: Duration, bytesBefore: Int64 = 0, isAdditional: Bool = false) {
         self.order = order
         self.startedAt = now
         self.bytesBefore = bytesBefore
+        self.isAdditional = isAdditional
         self.writesFrom = order.writesFrom
         self.measured = LeaseMeasurements(position: order.writesFrom, now: now)
     }

@@ -80,7 +80,7 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.message = message
         self.hint = hint
         self.remedy = remedy
-        let isTransientStatus = status.map { TransientStatus.all.contains($0) } ?? false
+        let isTransientStatus = status.map { TransientStatus.contains($0) } ?? false
         self.isTransient = isTransientStatus || (isTransient ?? (code == .network))
         self.status = status
         self.errno = errno

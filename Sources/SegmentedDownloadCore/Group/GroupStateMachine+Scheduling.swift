@@ -72,7 +72,9 @@ extension GroupStateMachine {
     private mutating func open(_ order: FetchOrder, of index: Int, now: Duration) {
         let host = self.entries[index].machine.settings.hosts[order.source.rawValue]
         self.budget.reserve(host, isFurther: self.isServed(index, by: host), now: now)
-        self.holdings.append(Holding(download: self.entries[index].id, lease: order.lease, host: host))
+        self.holdings.append(
+            Holding(
+                download: self.entries[index].id, lease: order.lease, source: order.source, host: host))
         self.entries[index].held += 1
         self.entries[index].isAdmitted = true
         self.outbox.append(.fetch(self.entries[index].id, order))

@@ -58,6 +58,7 @@ package struct GroupStateMachine: Hashable, Sendable {
     struct Holding: Hashable {
         let download: DownloadID
         let lease: LeaseID
+        let source: SourceID
         let host: String
         var wasAccepted = false
         /// Whether it is being closed.
@@ -244,11 +245,11 @@ package struct GroupStateMachine: Hashable, Sendable {
         switch event {
         case .responded(let lease, let response, _):
             guard let index = self.holding(id, lease) else { return }
-            if case .refused(let status, let retryAfter) = response {
+            if case .refused(let status, _) = response {
                 guard TransientStatus.refusals.contains(status) else { return }
-                let host = self.holdings[index].host
-                self.refused(self.holdings[index], retryAfter: retryAfter?.duration, now: now)
-                if let notice = response.notice(of: HostKey(host), now: now) { self.outbox.append(.post(notice)) }
+                self.refused(self.holdings[index], response, now: now)
+            } else if response.isFailure, self.isServed(self.holdings[index]) {
+                self.refused(self.holdings[index], response, now: now)
             } else if !self.holdings[index].wasAccepted {
                 self.holdings[index].wasAccepted = true
                 self.budget.accepted(self.holdings[index].host, now: now)
@@ -267,10 +268,10 @@ package struct GroupStateMachine: Hashable, Sendable {
             self.budget.release(holding.host, wasAccepted: holding.wasAccepted, wasCut: end != .finished, now: now)
             // A reset before the head while others are served indicates an origin that limits connections, not
             // requests.
-            if case .failed(let failure) = end, failure.code == .network, !holding.wasAccepted {
+            if case .failed(let failure) = end, [.network, .tls].contains(failure.code), !holding.wasAccepted {
                 if self.holdings.contains(where: { $0.host == holding.host && $0.wasAccepted }) {
                     _ = self.budget.refused(holding.host, retryAfter: nil, isResponse: false, now: now)
-                } else {
+                } else if failure.code == .network {
                     self.budget.unreachable(holding.host, now: now)
                 }
             }
@@ -281,8 +282,20 @@ package struct GroupStateMachine: Hashable, Sendable {
         }
     }
 
+    /// Whether the download has another connection to the same source, which serves it. A response without the file then
+    /// concerns the number of connections.
+    private func isServed(_ holding: Holding) -> Bool {
+        self.holdings.contains {
+            $0.download == holding.download && $0.source == holding.source && $0.lease != holding.lease
+                && $0.wasAccepted
+                && !$0.isEnding
+        }
+    }
+
     /// Updates the budget after a refusal, and tells the download whether its host or the file is at fault.
-    private mutating func refused(_ holding: Holding, retryAfter: Duration?, now: Duration) {
+    private mutating func refused(_ holding: Holding, _ response: RangeResponse, now: Duration) {
+        let retryAfter: Duration? = if case .refused(_, let retryAfter) = response { retryAfter?.duration } else { nil }
+        if let notice = response.notice(of: HostKey(holding.host), now: now) { self.outbox.append(.post(notice)) }
         guard let index = self.index(holding.download) else {
             _ = self.budget.refused(holding.host, retryAfter: retryAfter, now: now)
             return

@@ -7,6 +7,14 @@ extension RangeResponse {
         .notImplemented,
     ]
 
+    /// Whether it has nothing of the file, and says nothing about it.
+    var isFailure: Bool {
+        switch self {
+        case .redirected, .refused, .unauthorized, .rejected, .malformed: true
+        case .partial, .whole, .notModified, .unsatisfiable, .changed, .moved, .ignoresRanges: false
+        }
+    }
+
     /// The failure to report for a response whose body is not used. Only `refused` is transient.
     package func failure(host: String) -> DownloadError {
         switch self {

@@ -151,7 +151,7 @@ package enum RangeResponse: Hashable, Sendable {
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
             self = .unauthorized(status: head.status, challenge: head.values(name).first)
-        case _ where TransientStatus.all.contains(head.status):
+        case _ where TransientStatus.contains(head.status):
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(request, head, locator)
         case 400...599: self = .rejected(status: head.status)

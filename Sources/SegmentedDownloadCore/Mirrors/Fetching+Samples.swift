@@ -62,7 +62,7 @@ extension Fetching {
         let order = FetchOrder(
             lease: self.context.makeLease(), source: source, segment: .none, request: request,
             writesFrom: spot.upperBound, limit: spot.upperBound)
-        self.leases.append(Lease(order: order, now: now, bytesBefore: self.sources[order.source].exposure.bytesWritten))
+        self.open(order, now: now)
         return order
     }
 
@@ -157,8 +157,9 @@ extension Fetching {
     private mutating func sampleFailed(_ failure: DownloadError, _ lease: Lease, now: Duration) -> [DownloadAction] {
         let source = lease.order.source
         let purpose: FailedRequest.Purpose = self.comparisons.audits.contains(lease.id) ? .audit : .sample
-        switch self.decide(purpose, failure, at: source, of: lease.id, now: now) {
-        case .again(let delay, _):
+        switch self.decide(purpose, failure, at: source, of: lease, now: now) {
+        case .again(let delay, let isCounted):
+            if isCounted { self.sources[source].failures += 1 }
             self.sources[source].retryAt = now + delay
             return []
         case .elsewhere(let delay): return self.failOver(failure, from: source, after: delay, now: now)

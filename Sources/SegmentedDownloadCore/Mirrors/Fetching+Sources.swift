@@ -58,16 +58,21 @@ extension Fetching {
     /// - Parameter failures: The number of failures before this one, of the segment or the confirmation.
     mutating func decide(
         _ purpose: FailedRequest.Purpose, _ failure: DownloadError, failures: Int = 0, at source: SourceID,
-        of lease: LeaseID? = nil, now: Duration
+        of lease: Lease? = nil, now: Duration
     ) -> RetryDecision {
         var request = FailedRequest(purpose, failure, failures: failures)
         request.failuresOfSource = self.sources[source].failures
         request.waited = self.traffic.waited(now: now)
         request.hasAlternative = self.sources.hasAlternative(to: source)
         request.isPaced = self.settings.isPaced
-        if self.leases.contains(where: { $0.id != lease && $0.phase == .receiving }) {
+        let others = self.leases.filter { $0.id != lease?.id }
+        if others.contains(where: { $0.phase == .receiving }) {
             request.others = request.waited < Traffic.serviceInterval ? .served : .silent
         }
+        let ofSource = others.filter { $0.order.source == source }
+        request.isServed = ofSource.contains { $0.phase == .receiving && !$0.order.isSample }
+        // If the other one has just ended, the request is made again, alone.
+        request.isAdditional = !ofSource.isEmpty || lease?.isAdditional ?? false
         return self.context.decision(on: request)
     }
 

@@ -50,11 +50,26 @@ package struct FailedRequest: Hashable, Sendable {
     /// Whether another source can be asked instead.
     package var hasAlternative = false
     package var others = Others.none
+    /// Whether another response of the source is being received. It can go on to the end of the file.
+    package var isServed = false
+    /// Whether the source had another connection when the request was made, or has one.
+    package var isAdditional = false
     /// Whether the group decides when the host is asked again after a refusal.
     package var isPaced = false
 
     package init(_ purpose: Purpose, _ failure: DownloadError, failures: Int) {
         (self.purpose, self.failure, self.failures) = (purpose, failure, failures)
+    }
+
+    /// Whether the failure may be one of this connection or its response only, because the source has another one.
+    ///
+    /// - Parameter failures: The number of earlier ones.
+    fileprivate func isOfConnection(_ failures: Int) -> Bool {
+        switch self.failure.code {
+        case .network, .tls, .auth, .protocol, .server:
+            self.isServed || self.isAdditional && failures < RetryPolicy.additionalFailuresMax
+        default: false
+        }
     }
 
     /// Whether the failure concerns the number of connections: a refusal while others are open, or a broken connection
@@ -74,6 +89,10 @@ extension RetryPolicy {
     /// refusal counts as a failure. Many audits in a short time may exceed the server's limit although every one of them is right.
     package static let auditPatience: Duration = .seconds(60)
 
+    /// 10: how often an additional request may fail while no other one brings bytes. Of requests made at the same time each is
+    /// additional to the others, so a failure of the file would else never end.
+    package static let additionalFailuresMax = 10
+
     /// Decides what follows a failed request.
     package func decision(on request: FailedRequest, using generator: inout SplitMix64) -> RetryDecision {
         let failure = request.failure
@@ -91,6 +110,11 @@ extension RetryPolicy {
                 return .again(
                     after: self.delay(after: request, request.failures, using: &generator), isCounted: false)
             }
+            let failures = request.hasAlternative ? request.failuresOfSource : request.failures
+            // What an additional request gets does not fail a file that another connection brings.
+            if request.isOfConnection(request.failures), !self.allows(request, failures: failures + 1) {
+                return .fewerConnections(reporting: self.delay(afterCrowd: request, using: &generator))
+            }
             if request.hasAlternative { return self.decisionOnSource(request, using: &generator) }
         case .audit where failure.isRefusal && request.hasAlternative:
             let delay = max(asked, self.delayBase)
@@ -104,6 +128,11 @@ extension RetryPolicy {
                 if failure.isTransient, request.others == .served {
                     return .again(after: self.delayBase, isCounted: false)
                 }
+            }
+            if request.isOfConnection(request.failuresOfSource),
+                !self.allows(request, failures: request.failuresOfSource + 1)
+            {
+                return .again(after: self.delayBase, isCounted: !request.isServed)
             }
             // There is no segment against which the failure could be counted.
             return self.decisionOnSource(request, using: &generator)

@@ -83,6 +83,50 @@ struct RetryDecisionTests {
         #expect(Self.kind(.bytes, Self.lasting) { $0.others = .served } == .giveUp)
     }
 
+    @Test("What an additional request gets fails no file while a response of its source is received")
+    func additional() {
+        let retries = Self.policy.retriesMax
+        for failure in [Self.lasting, DownloadError(.auth, "who", status: 401), DownloadError(.protocol, "noise")] {
+            for purpose in [FailedRequest.Purpose.bytes, .sample, .audit] {
+                let expected = purpose == .bytes ? Kind.fewerConnections : .uncounted
+                #expect(
+                    Self.kind(purpose, failure, failures: 1000) { ($0.others, $0.isServed) = (.silent, true) }
+                        == expected)
+            }
+            // The other connection has just ended, or has no response yet.
+            let most = RetryPolicy.additionalFailuresMax
+            #expect(Self.kind(.bytes, failure, failures: most - 1) { $0.isAdditional = true } == .fewerConnections)
+            #expect(Self.kind(.bytes, failure, failures: most) { $0.isAdditional = true } == .giveUp)
+            for (failures, expected) in [(most - 1, Kind.counted), (most, .leaveSource)] {
+                #expect(
+                    Self.kind(.audit, failure) { ($0.failuresOfSource, $0.isAdditional) = (failures, true) } == expected
+                )
+            }
+            // Another source's response cannot go on for this one.
+            #expect(Self.kind(.bytes, failure) { ($0.others, $0.hasAlternative) = (.served, true) } == .leaveSource)
+            #expect(
+                Self.kind(.bytes, failure) { ($0.others, $0.isServed, $0.hasAlternative) = (.served, true, true) }
+                    == .fewerConnections)
+            #expect(Self.kind(.first, failure) { $0.others = .silent } == .giveUp)
+        }
+        let answered = DownloadError(.server, "broken", isTransient: true, status: 500)
+        for (failures, expected) in [(retries - 1, Kind.counted), (retries, .fewerConnections)] {
+            #expect(
+                Self.kind(.bytes, answered, failures: failures) { ($0.others, $0.isServed) = (.served, true) }
+                    == expected)
+        }
+        // The disk is the same for all connections.
+        #expect(
+            Self.kind(.bytes, DownloadError(.space, "full")) { ($0.others, $0.isServed) = (.served, true) } == .giveUp)
+    }
+
+    @Test("Each status is transient, or the same request gets it again", arguments: 400...599)
+    func statuses(_ status: Int) {
+        let lasting: Set = [501, 505, 506, 508, 510, 511]
+        let expected = status < 500 ? [408, 421, 425, 429].contains(status) : !lasting.contains(status)
+        #expect(DownloadError(.server, "", status: status).isTransient == expected)
+    }
+
     @Test("With another source a failure is counted against the one that failed, and a lasting one ends its use")
     func sources() {
         for purpose in [FailedRequest.Purpose.first, .bytes, .sample, .audit] {
