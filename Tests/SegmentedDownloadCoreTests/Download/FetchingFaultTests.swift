@@ -92,6 +92,39 @@ struct FetchingFaultTests {
         #expect(requests <= 40, "\(requests) requests in a minute")
     }
 
+    @Test(
+        "What additional requests get ends no file while another connection brings it, and causes no burst",
+        arguments: [
+            .rejected(status: 403), .rejected(status: 410), .unauthorized(status: 401, challenge: nil),
+            .malformed("noise"), .refused(status: 500, retryAfter: nil),
+        ] as [RangeResponse])
+    func additionalRequests(_ response: RangeResponse) {
+        var script = Script.receiving(2)
+        script.end(1, .failed(DownloadError(.network, "reset", isTransient: true)))
+        var requests = 0
+        for step in 0..<6000 {
+            script.wait(.milliseconds(100))
+            script.progress(0, to: Int64(step))
+            for lease in script.leases.dropFirst() {
+                requests += 1
+                script.respond(lease, response)
+                script.end(lease, .finished)
+            }
+        }
+        #expect(script.conclusion == nil && (10...80).contains(requests), "\(requests) requests in ten minutes")
+        // Requests that are made alone show that the file is not there any more.
+        script.complete(0)
+        for _ in 0..<1000 where script.conclusion == nil {
+            script.wait(.seconds(1))
+            for lease in script.leases {
+                script.respond(lease, response)
+                script.end(lease, .finished)
+            }
+            script.answerCheckpoints()
+        }
+        #expect(script.failure != nil)
+    }
+
     @Test("Refusals while other requests are served do not count as failures of a segment")
     func crowdIsNoFailure() {
         var script = Script.receiving(2)

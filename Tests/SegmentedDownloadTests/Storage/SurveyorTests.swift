@@ -132,6 +132,23 @@ struct SurveyorTests {
         }
     }
 
+    @Test(
+        "What was stated about bytes that are withdrawn is kept with other bytes, and dropped if none are",
+        arguments: [([50..<80], true), ([0..<50, 50..<80], false)] as [([Range<Int64>], Bool)])
+    func statements(withdrawn: [Range<Int64>], isKept: Bool) async throws {
+        let digest = try #require(ExpectedDigest(.crc32, hex: CRC32().hex))
+        try await WatchedPart.run { subject in
+            try await subject.begin(100)
+            try subject.fill(0..<50, 50..<80)
+            try subject.part.state([StatedDigest(digest, of: 50..<80)])
+            try await subject.part.withdraw(withdrawn.map { WatchedPart.claim($0) })
+            subject.part.close()
+            let part = try #require(try subject.survey().part)
+            defer { part.close() }
+            #expect(part.contentsStated.map(\.range) == (isKept ? [50..<80] : []))
+        }
+    }
+
     @Test("A rejected part says so, and one without the digest is not believed by others")
     func rejected() async throws {
         try await Self.interrupted(isPaused: false) { subject in
