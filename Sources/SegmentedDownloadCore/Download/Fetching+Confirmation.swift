@@ -121,7 +121,7 @@ extension Fetching {
             return [self.doubt("each answer of \(self.sources[source].host) has another validator", of: source)]
         }
         guard !disagreement.isChangeAtEnd else { return self.changed(difference, at: source) }
-        self.sources[source].retryAt = now + disagreement.delay
+        self.sources[source].retryAt = now + disagreement.delay()
         return []
     }
 

@@ -113,7 +113,7 @@ extension Fetching {
     }
 
     /// Handles a lease that has written up to its limit while its response continues.
-    mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
+    mutating func limitReached(_ id: LeaseID, now: Duration) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil,
             self.leases[index].phase == .receiving, !self.leases[index].order.isSample
         else { return [.answer(id, .stop)] }
@@ -128,12 +128,26 @@ extension Fetching {
         }
         // Extending the segment into unleased bytes saves a request.
         if let current = self.plan[segment], current.position >= current.upperBound,
-            lease.responseEnd > current.upperBound, lease.yieldsBy == nil,
-            let upperBound = self.absorbPiece(behind: segment)
+            lease.responseEnd > current.upperBound, lease.yieldsBy == nil
         {
-            return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
+            let actions = self.outrunSilent(behind: segment, of: lease, now: now)
+            if let upperBound = self.absorbPiece(behind: segment) {
+                return actions + [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
+            }
         }
         return self.end(index)
+    }
+
+    /// Gives up a request for the bytes behind a segment, if it has no response although it is late: the response that has
+    /// reached it can go on. The server may answer only one request at a time.
+    private mutating func outrunSilent(behind id: Segment.ID, of lease: Lease, now: Duration) -> [DownloadAction] {
+        guard !self.isSingleStream, let index = self.plan.index(of: id), index + 1 < self.plan.segments.count,
+            let waiting = self.plan.segments[index + 1].lease.flatMap({ self.lease($0) }),
+            waiting.phase == .requested, waiting.order.source == lease.order.source,
+            now - waiting.startedAt > Hedging.headPatience(self.traffic.path)
+        else { return [] }
+        self.plan.assign(self.plan.segments[index + 1].id, to: nil)
+        return self.revoke(waiting.id, .outrun)
     }
 
     /// The failure for a stream of unknown length that is longer than allowed or expected.

@@ -336,7 +336,7 @@ struct Probing: Hashable, Sendable {
                 self.disagreement.isChange
             }
         guard !isChange else { return .changed(difference) }
-        self.attempts.retryAt = now + self.disagreement.delay
+        self.attempts.retryAt = now + self.disagreement.delay()
         return .again([])
     }
 

@@ -31,6 +31,9 @@ struct Disagreement: Hashable, Sendable {
     private static let delayStep: Duration = .milliseconds(5)
     private static let delayMaximum: Duration = .milliseconds(100)
 
+    /// 4: of two nodes chosen at random, as many attempts in a row miss one with a probability of 1 in 16.
+    private static let attemptsAtOnce = 4
+
     /// The interval while a connection still receives the recorded version. A node that sends it exists, so segdl keeps
     /// asking.
     private static let delayWhileServed: Duration = .seconds(1)
@@ -60,8 +63,11 @@ struct Disagreement: Hashable, Sendable {
     var isMove: Bool { self.count >= Self.attemptsForPlace }
 
     /// The delay before the next attempt.
-    var delay: Duration {
-        self.isChange ? Self.delayWhileServed : min(Self.delayStep * (self.count - 1), Self.delayMaximum)
+    ///
+    /// - Parameter isServed: Whether a connection still receives the recorded version, so that there is time.
+    func delay(isServed: Bool = false) -> Duration {
+        self.isChange || isServed && self.count > Self.attemptsAtOnce
+            ? Self.delayWhileServed : min(Self.delayStep * (self.count - 1), Self.delayMaximum)
     }
 
     mutating func note(_ difference: String) {

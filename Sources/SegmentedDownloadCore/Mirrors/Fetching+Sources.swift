@@ -71,6 +71,7 @@ extension Fetching {
         }
         let ofSource = others.filter { $0.order.source == source }
         request.isServed = ofSource.contains { $0.phase == .receiving && !$0.order.isSample }
+        request.hasServed = self.sources[source].resource != nil
         // If the other one has just ended, the request is made again, alone.
         request.isAdditional = !ofSource.isEmpty || lease?.isAdditional ?? false
         return self.context.decision(on: request)
@@ -108,7 +109,7 @@ extension Fetching {
             other.id != lease.id && other.order.source == source && other.phase == .receiving && !other.order.isSample
         }
         guard !disagreement.isChange || isServed else { return self.changed(difference, at: source) }
-        self.askAgain(lease, at: now + disagreement.delay)
+        self.askAgain(lease, at: now + disagreement.delay(isServed: isServed))
         let host = self.sources[source].host
         return disagreement.isNew
             ? [.report(.note("\(host) answers with different validators (\(difference)); asking it again"))] : []
@@ -136,7 +137,7 @@ extension Fetching {
         self.sources[source].deviations.moves.note("its URL leads to another place")
         let moves = self.sources[source].deviations.moves
         guard moves.isMove else {
-            self.askAgain(lease, at: now + moves.delay)
+            self.askAgain(lease, at: now + moves.delay())
             return []
         }
         self.outcome = .moved

@@ -54,6 +54,8 @@ package struct FailedRequest: Hashable, Sendable {
     package var isServed = false
     /// Whether the source had another connection when the request was made, or has one.
     package var isAdditional = false
+    /// Whether the source has served the file in this run.
+    package var hasServed = false
     /// Whether the group decides when the host is asked again after a refusal.
     package var isPaced = false
 
@@ -61,14 +63,19 @@ package struct FailedRequest: Hashable, Sendable {
         (self.purpose, self.failure, self.failures) = (purpose, failure, failures)
     }
 
-    /// Whether the failure may be one of this connection or its response only, because the source has another one.
+    /// Whether the failure may be one of this connection or its response only, because the source has another one, or had.
     ///
-    /// - Parameter failures: The number of earlier ones.
-    fileprivate func isOfConnection(_ failures: Int) -> Bool {
+    /// - Parameters:
+    ///   - failures: The number of earlier ones.
+    ///   - retriesMax: The number that the user allows.
+    fileprivate func isOfConnection(_ failures: Int, _ retriesMax: Int) -> Bool {
         switch self.failure.code {
         case .network, .tls, .auth, .protocol, .server:
-            self.isServed || self.isAdditional && failures < RetryPolicy.additionalFailuresMax
-        default: false
+            if self.isServed { return true }
+            if self.isAdditional { return failures < RetryPolicy.additionalFailuresMax }
+            return self.hasServed && !self.hasAlternative && !self.failure.isTransient
+                && failures < min(RetryPolicy.loneFailuresMax, retriesMax)
+        default: return false
         }
     }
 
@@ -93,6 +100,10 @@ extension RetryPolicy {
     /// additional to the others, so a failure of the file would else never end.
     package static let additionalFailuresMax = 10
 
+    /// 3: how often a source that has served the file in this run may fail for good without another connection. It may count
+    /// a connection that has just broken for a second or so.
+    package static let loneFailuresMax = 3
+
     /// Decides what follows a failed request.
     package func decision(on request: FailedRequest, using generator: inout SplitMix64) -> RetryDecision {
         let failure = request.failure
@@ -112,7 +123,8 @@ extension RetryPolicy {
             }
             let failures = request.hasAlternative ? request.failuresOfSource : request.failures
             // What an additional request gets does not fail a file that another connection brings.
-            if request.isOfConnection(request.failures), !self.allows(request, failures: failures + 1) {
+            if request.isOfConnection(request.failures, self.retriesMax), !self.allows(request, failures: failures + 1)
+            {
                 return .fewerConnections(reporting: self.delay(afterCrowd: request, using: &generator))
             }
             if request.hasAlternative { return self.decisionOnSource(request, using: &generator) }
@@ -129,7 +141,7 @@ extension RetryPolicy {
                     return .again(after: self.delayBase, isCounted: false)
                 }
             }
-            if request.isOfConnection(request.failuresOfSource),
+            if request.isOfConnection(request.failuresOfSource, self.retriesMax),
                 !self.allows(request, failures: request.failuresOfSource + 1)
             {
                 return .again(after: self.delayBase, isCounted: !request.isServed)

@@ -21,8 +21,10 @@ struct DisagreementTests {
     @Test("The first attempts follow at once, later ones up to a tenth of a second apart, and then once a second")
     func delay() {
         #expect(
-            [1, 2, 5, 21, 22, 31].map { Self.noted($0).delay } == [0, 5, 20, 100, 100, 100].map { .milliseconds($0) })
-        #expect(Self.noted(32).delay == .seconds(1))
+            [1, 2, 5, 21, 22, 31].map { Self.noted($0).delay() } == [0, 5, 20, 100, 100, 100].map { .milliseconds($0) })
+        #expect(Self.noted(32).delay() == .seconds(1))
+        // While the recorded version is received there is time.
+        #expect([4, 5].map { Self.noted($0).delay(isServed: true) } == [.milliseconds(15), .seconds(1)])
     }
 
     @Test("The recorded validator ends it; which others there were stays known")

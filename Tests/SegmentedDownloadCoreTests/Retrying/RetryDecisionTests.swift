@@ -108,6 +108,13 @@ struct RetryDecisionTests {
                 Self.kind(.bytes, failure) { ($0.others, $0.isServed, $0.hasAlternative) = (.served, true, true) }
                     == .fewerConnections)
             #expect(Self.kind(.first, failure) { $0.others = .silent } == .giveUp)
+            // A source that has served the file may count a connection that has just broken.
+            for (failures, expected) in [(2, Kind.fewerConnections), (3, .giveUp)] {
+                #expect(Self.kind(.bytes, failure, failures: failures) { $0.hasServed = true } == expected)
+            }
+            var (once, policy) = (FailedRequest(.bytes, failure, failures: 0), Self.policy)
+            (once.hasServed, policy.retriesMax) = (true, 0)
+            #expect(Self.kind(once, policy) == .giveUp)
         }
         let answered = DownloadError(.server, "broken", isTransient: true, status: 500)
         for (failures, expected) in [(retries - 1, Kind.counted), (retries, .fewerConnections)] {
