@@ -131,9 +131,8 @@ extension Fetching {
             lease.responseEnd > current.upperBound, lease.yieldsBy == nil
         {
             let actions = self.outrunSilent(behind: segment, of: lease, now: now)
-            if let upperBound = self.absorbPiece(behind: segment) {
-                return actions + [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
-            }
+            guard let upperBound = self.absorbPiece(behind: segment) else { return actions + self.end(index) }
+            return actions + [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
         }
         return self.end(index)
     }
@@ -141,12 +140,17 @@ extension Fetching {
     /// Gives up a request for the bytes behind a segment, if it has no response although it is late: the response that has
     /// reached it can go on. The server may answer only one request at a time.
     private mutating func outrunSilent(behind id: Segment.ID, of lease: Lease, now: Duration) -> [DownloadAction] {
-        guard !self.isSingleStream, let index = self.plan.index(of: id), index + 1 < self.plan.segments.count,
-            let waiting = self.plan.segments[index + 1].lease.flatMap({ self.lease($0) }),
-            waiting.phase == .requested, waiting.order.source == lease.order.source,
+        guard !self.isSingleStream, let index = self.plan.index(of: id), index + 1 < self.plan.segments.count else {
+            return []
+        }
+        // Only bytes that are then taken over: the segment must not get another lease before this one has ended.
+        let next = self.plan.segments[index + 1]
+        guard next.position == next.lowerBound, self.window == nil || self.room.holds(next),
+            let waiting = next.lease.flatMap({ self.lease($0) }), waiting.phase == .requested,
+            waiting.order.source == lease.order.source,
             now - waiting.startedAt > Hedging.headPatience(self.traffic.path)
         else { return [] }
-        self.plan.assign(self.plan.segments[index + 1].id, to: nil)
+        self.plan.assign(next.id, to: nil)
         return self.revoke(waiting.id, .outrun)
     }
 
@@ -336,8 +340,11 @@ extension Fetching {
                 let open = self.leases.count { $0.id != lease.id && $0.phase != .ending }
                 self.traffic.controller.refused(open: open, now: now)
             }
-            // The budget decides when one more is tried after a refusal. Others are further apart each time.
-            if !failure.isRefusal { failures = self.plan.countFailure(segment) }
+            // The budget decides when one more is tried after a refusal. A lasting failure of an additional request says nothing
+            // about the segment while the source serves another one.
+            if !failure.isRefusal, failure.isTransient || !self.isServed(by: source, besides: lease.id) {
+                failures = self.plan.countFailure(segment)
+            }
             self.plan.postpone(segment, until: failure.isRefusal ? now : now + delay)
             return [.report(.retrying(failure, attempt: failures, delay: delay))]
         case .elsewhere(let delay): return self.failOver(failure, from: source, after: delay, now: now)

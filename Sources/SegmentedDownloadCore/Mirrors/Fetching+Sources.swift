@@ -53,6 +53,13 @@ extension Fetching {
 
     // MARK: Failing
 
+    /// Whether a response of the source is being received that can go on to the end of the file.
+    func isServed(by source: SourceID, besides lease: LeaseID?) -> Bool {
+        self.leases.contains {
+            $0.id != lease && $0.order.source == source && $0.phase == .receiving && !$0.order.isSample
+        }
+    }
+
     /// Decides what follows a failure, and counts it against its segment or its source.
     ///
     /// - Parameter failures: The number of failures before this one, of the segment or the confirmation.
@@ -69,11 +76,10 @@ extension Fetching {
         if others.contains(where: { $0.phase == .receiving }) {
             request.others = request.waited < Traffic.serviceInterval ? .served : .silent
         }
-        let ofSource = others.filter { $0.order.source == source }
-        request.isServed = ofSource.contains { $0.phase == .receiving && !$0.order.isSample }
+        request.isServed = self.isServed(by: source, besides: lease?.id)
         request.hasServed = self.sources[source].resource != nil
         // If the other one has just ended, the request is made again, alone.
-        request.isAdditional = !ofSource.isEmpty || lease?.isAdditional ?? false
+        request.isAdditional = others.contains { $0.order.source == source } || lease?.isAdditional ?? false
         return self.context.decision(on: request)
     }
 
