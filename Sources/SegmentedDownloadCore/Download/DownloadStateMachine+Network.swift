@@ -70,9 +70,9 @@ extension DownloadStateMachine {
         self.updateFetching { $0.narrowed(id, to: limit, now: now) }
     }
 
-    package mutating func limitReached(_ id: LeaseID, now: Duration) -> [DownloadAction] {
+    package mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
         guard case .fetching = self.state else { return [.answer(id, .stop)] }
-        return self.updateFetching { $0.limitReached(id, now: now) }
+        return self.updateFetching { $0.limitReached(id) }
     }
 
     /// Handles the head of a response, whose fetch waits for an answer.

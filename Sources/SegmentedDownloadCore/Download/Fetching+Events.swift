@@ -113,7 +113,7 @@ extension Fetching {
     }
 
     /// Handles a lease that has written up to its limit while its response continues.
-    mutating func limitReached(_ id: LeaseID, now: Duration) -> [DownloadAction] {
+    mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil,
             self.leases[index].phase == .receiving, !self.leases[index].order.isSample
         else { return [.answer(id, .stop)] }
@@ -128,30 +128,12 @@ extension Fetching {
         }
         // Extending the segment into unleased bytes saves a request.
         if let current = self.plan[segment], current.position >= current.upperBound,
-            lease.responseEnd > current.upperBound, lease.yieldsBy == nil
+            lease.responseEnd > current.upperBound, lease.yieldsBy == nil,
+            let upperBound = self.absorbPiece(behind: segment)
         {
-            let actions = self.outrunSilent(behind: segment, of: lease, now: now)
-            guard let upperBound = self.absorbPiece(behind: segment) else { return actions + self.end(index) }
-            return actions + [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
+            return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
         }
         return self.end(index)
-    }
-
-    /// Gives up a request for the bytes behind a segment, if it has no response although it is late: the response that has
-    /// reached it can go on. The server may answer only one request at a time.
-    private mutating func outrunSilent(behind id: Segment.ID, of lease: Lease, now: Duration) -> [DownloadAction] {
-        guard !self.isSingleStream, let index = self.plan.index(of: id), index + 1 < self.plan.segments.count else {
-            return []
-        }
-        // Only bytes that are then taken over: the segment must not get another lease before this one has ended.
-        let next = self.plan.segments[index + 1]
-        guard next.position == next.lowerBound, self.window == nil || self.room.holds(next),
-            let waiting = next.lease.flatMap({ self.lease($0) }), waiting.phase == .requested,
-            waiting.order.source == lease.order.source,
-            now - waiting.startedAt > Hedging.headPatience(self.traffic.path)
-        else { return [] }
-        self.plan.assign(next.id, to: nil)
-        return self.revoke(waiting.id, .outrun)
     }
 
     /// The failure for a stream of unknown length that is longer than allowed or expected.

@@ -26,11 +26,6 @@ struct Hedging: Hashable, Sendable {
     /// When the next hedge may be made after an unsuccessful one.
     private(set) var nextAt: Duration = .zero
 
-    /// How long a request may be without a response until it is late.
-    static func headPatience(_ path: PathStatistics) -> Duration {
-        .seconds(max(Self.silenceMinimumSeconds, Self.headSpread * path.requestCost))
-    }
-
     // MARK: Whether
 
     /// Whether a hedge may be made now.

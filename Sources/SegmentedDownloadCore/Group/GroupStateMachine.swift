@@ -248,7 +248,7 @@ package struct GroupStateMachine: Hashable, Sendable {
             if case .refused(let status, _) = response {
                 guard TransientStatus.refusals.contains(status) else { return }
                 self.refused(self.holdings[index], response, now: now)
-            } else if response.isFailure, self.isServed(self.holdings[index]) {
+            } else if response.isFailure, self.isAdditional(self.holdings[index]) {
                 self.refused(self.holdings[index], response, now: now)
             } else if !self.holdings[index].wasAccepted {
                 self.holdings[index].wasAccepted = true
@@ -282,13 +282,11 @@ package struct GroupStateMachine: Hashable, Sendable {
         }
     }
 
-    /// Whether the download has another connection to the same source, which serves it. A response without the file then
-    /// concerns the number of connections.
-    private func isServed(_ holding: Holding) -> Bool {
+    /// Whether the download has another connection to the same source. A response without the file then concerns the number
+    /// of connections.
+    private func isAdditional(_ holding: Holding) -> Bool {
         self.holdings.contains {
-            $0.download == holding.download && $0.source == holding.source && $0.lease != holding.lease
-                && $0.wasAccepted
-                && !$0.isEnding
+            $0.download == holding.download && $0.source == holding.source && $0.lease != holding.lease && !$0.isEnding
         }
     }
 

@@ -94,25 +94,6 @@ struct FetchingTests {
         #expect(script.take() == [.answer(LeaseID(0), .proceed(limit: 64 << 20))])
     }
 
-    @Test(
-        "A response takes over the bytes of a request that has no response although it is late",
-        arguments: [true, false])
-    func outruns(isLate: Bool) throws {
-        var script = Script.fetching(2)
-        let waiting = try #require(script.order(1))
-        script.wait(isLate ? .milliseconds(201) : .milliseconds(199))
-        script.progress(0, to: waiting.writesFrom)
-        _ = script.take()
-        script.tell(.limitReached(LeaseID(0)))
-        guard isLate else {
-            #expect(script.take().first == .answer(LeaseID(0), .stop))
-            return
-        }
-        #expect(script.take() == [.revoke(LeaseID(1)), .answer(LeaseID(0), .proceed(limit: 64 << 20))])
-        script.end(1, .revoked)
-        #expect(script.leases.first == 0 && script.plan?.bytesMissing == (64 << 20) - waiting.writesFrom)
-    }
-
     @Test("A response that reaches a leased segment is stopped")
     func doesNotAbsorbWhatIsTaken() {
         var script = Script.receiving(2)
