@@ -26,7 +26,15 @@ enum SourceURLProperties {
             try Self.check(error)
             return nil
         }
-        let plain = Plain(text)
+        // Blanks around a URL do not count. How a host with other characters than ASCII's, or with escapes, is translated is known to the library only.
+        let bytes = Array(text.utf8)
+        guard let first = bytes.firstIndex(where: { $0 != 0x20 }), let last = bytes.lastIndex(where: { $0 != 0x20 }),
+            !bytes.contains(where: { $0 >= 0x80 || $0 == 0x25 })
+        else {
+            try Self.check(url)
+            return url
+        }
+        let plain = Plain(String(decoding: bytes[first...last], as: UTF8.self))
         try require(plain != nil, "\(text.debugDescription) is accepted and is not an absolute URL")
         guard let plain else { return nil }
         try require(

@@ -5,12 +5,15 @@ import SegmentedDownloadCore
 #else
     import Foundation
 #endif
+#if canImport(Glibc)
+    import Glibc
+#endif
 
 /// An `http` or `https` URL that a file can be fetched from.
 ///
-/// The URL is parsed once, strictly (RFC 3986), with the parser that the HTTP client uses, so that the host that was
-/// checked is the host that is connected to. User name and password are stored separately: no description, log or
-/// manifest contains them.
+/// Characters that may not occur in a URL are encoded. Then it is parsed once, strictly (RFC 3986), with the parser that the HTTP
+/// client uses, so that the host that was checked is the host that is connected to; that parser also translates internationalized
+/// hosts (UTS 46). User name and password are stored separately: no description, log or manifest contains them.
 public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     /// Scheme, host and port, which credentials are bound to (RFC 6454).
     package struct Origin: Hashable, Sendable {
@@ -34,6 +37,8 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     package let path: String
     /// The URL's user name and password, percent-decoded; `nil` if there is no user name.
     package private(set) var credentials: Credentials?
+    /// Whether the path, percent-decoded, is not UTF-8.
+    let hasOtherEncoding: Bool
     private let query: String?
 
     /// Parses a URL.
@@ -45,12 +50,10 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             self = plain
             return
         }
-        guard !text.unicodeScalars.contains(where: { $0.value <= 0x20 || $0.value == 0x7F }) else {
-            throw Self.malformed(text, "it holds a space or a control character; write %20 for a space")
+        guard !text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
+            throw Self.malformed(text, "it holds a control character")
         }
-        guard let url = URL(string: text, encodingInvalidCharacters: false) else {
-            throw Self.malformed(text, "it is not a URL")
-        }
+        guard let url = URL(string: URLText.encoded(text)) else { throw Self.malformed(text, "it is not a URL") }
         try self.init(url, text: text)
     }
 
@@ -65,7 +68,8 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         let path = bytes[authority.endIndex...]
         let host = authority.prefix { $0 != UInt8(ascii: ":") }
         guard !path.isEmpty, path.allSatisfy({ $0.isUnreserved || $0 == UInt8(ascii: "/") }),
-            !path.dropFirst().starts(with: "/".utf8), !host.isEmpty, host.allSatisfy({ $0.isPlainHost })
+            !zip(path, path.dropFirst()).contains(where: { $0 == UInt8(ascii: "/") && ("/.".utf8.contains($1)) }),
+            !host.isEmpty, host.allSatisfy({ $0.isPlainHost })
         else { return nil }
         let hostText = String(decoding: host, as: UTF8.self)
         // The parser may translate an internationalized name, which has two hyphens in a row.
@@ -81,6 +85,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         self.string = text
         self.origin = Origin(scheme: scheme, host: hostText, port: port)
         self.path = String(decoding: path, as: UTF8.self)
+        self.hasOtherEncoding = false
         self.query = nil
     }
 
@@ -103,9 +108,16 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             throw DownloadError(.policy, "the URL's scheme is \(scheme.printable); only http and https are fetched")
         }
         guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true),
-            let host = components.percentEncodedHost?.lowercased(), !host.isEmpty
+            // The components would have the host percent-encoded.
+            var host = url.host?.lowercased(), !host.isEmpty
         else { throw Self.malformed(text, "it has no host") }
-        guard !host.contains("%") else { throw Self.malformed(text, "its host is percent-encoded") }
+        if let literal = components.percentEncodedHost, literal.hasPrefix("[") {
+            guard Self.isAddress(host) else { throw Self.malformed(text, "what is in brackets is not an IPv6 address") }
+            host = "[\(host)]"
+        }
+        guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"%/?#\\@<>^`{|}".utf8.contains($0) }) else {
+            throw Self.malformed(text, "its host has characters that no host has")
+        }
         guard Self.isUnambiguous(host) else {
             throw Self.malformed(text, "its host looks like an IPv4 address but is not four decimal numbers")
         }
@@ -123,21 +135,23 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         components.user = nil
         components.password = nil
         components.fragment = nil
-        if components.percentEncodedPath.isEmpty {
-            components.percentEncodedPath = "/"
+        let path = URLText.withoutDotSegments(components.percentEncodedPath)
+        components.percentEncodedPath = path.isEmpty ? "/" : path
+        guard let string = components.string, string.utf8.allSatisfy({ $0 < 0x80 }) else {
+            throw Self.malformed(text, "it is not a URL")
         }
-        guard let string = components.string else { throw Self.malformed(text, "it is not a URL") }
-        // The HTTP client would request "/" instead, and store another file under this URL's name.
-        guard
-            !components.percentEncodedPath.utf8.contains(UInt8(ascii: "%"))
-                || URL(string: string)?.path.isEmpty == false
-        else {
-            throw Self.malformed(text, "its path, percent-decoded, is not UTF-8, which is not supported")
-        }
+        self.hasOtherEncoding =
+            path.utf8.contains(UInt8(ascii: "%")) && URL(string: string)?.path.isEmpty == true
         self.string = string
         self.origin = Origin(scheme: scheme, host: host, port: port)
         self.path = components.percentEncodedPath
         self.query = components.percentEncodedQuery
+    }
+
+    /// Whether a text is an IPv6 address (RFC 4291, section 2.2).
+    private static func isAddress(_ text: String) -> Bool {
+        var address = [UInt8](repeating: 0, count: 16)
+        return inet_pton(AF_INET6, text, &address) == 1
     }
 
     /// Whether the host is a name or an address in its canonical form.
@@ -168,7 +182,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             throw DownloadError(.protocol, "\(self.host) redirects to a URL with control characters")
         }
         guard let base = URL(string: self.string),
-            let target = URL(string: location, relativeTo: base)?.absoluteURL
+            let target = URL(string: URLText.encoded(location), relativeTo: base)?.absoluteURL
         else {
             let shown = Self.withoutSecrets(location)
             throw DownloadError(.protocol, "\(self.host) redirects to \"\(shown)\", which is not a valid URL")
@@ -223,17 +237,6 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension UInt8 {
-    /// Whether a character needs no percent-encoding anywhere (RFC 3986, section 2.3).
-    fileprivate var isUnreserved: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
-    }
-
     /// Whether it is a character of a host name, in lower case.
     fileprivate var isPlainHost: Bool {
         self.isUnreserved && self != UInt8(ascii: "_") && self != UInt8(ascii: "~")

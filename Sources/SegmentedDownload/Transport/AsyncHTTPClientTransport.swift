@@ -135,7 +135,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         var proxy: Proxy?
         if case .forwarding(let given) = way { proxy = given }
         try pipeline.addHandler(HeadBytes(), position: .before(encoder))
-        if proxy != nil { try pipeline.addHandler(AbsoluteForm(), position: .after(encoder)) }
+        try pipeline.addHandler(RequestTarget(isForwarded: proxy != nil), position: .after(encoder))
         if checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() {
             try pipeline.addHandler(PeerNameCheck(certificate, host: proxy?.host), position: .after(encoder))
         }
@@ -187,6 +187,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         do {
             var (client, message) = try await self.message(request, through: proxy)
             message.headers.replaceOrAdd(name: TrailerFields.requestField, value: "\(number)")
+            message.headers.remove(name: RequestTarget.requestField)
+            if request.url.hasOtherEncoding {
+                message.headers.add(name: RequestTarget.requestField, value: request.url.target)
+            }
             head = try await reception.head(of: message, from: client, on: place.preference)
         } catch {
             if let proxy, !(error is CancellationError), let failure = self.relay.failure(of: proxy, since: start) {
@@ -255,7 +259,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
 
     private func addresses(of origin: SourceURL.Origin) -> [String: String] {
         let own = self.configuration.addresses.last { $0.host == origin.host && $0.port == origin.port }
-        return own.map { [$0.host: $0.address] } ?? [:]
+        if let own { return [own.host: own.address] }
+        // Not every resolver knows these names (RFC 6761, section 6.3).
+        return origin.host.hasSuffix(".localhost") ? [origin.host: "127.0.0.1"] : [:]
     }
 
     /// Throws if a host has no public address, so that no connection to a special one is begun. The client looks the name

@@ -46,19 +46,23 @@ package enum PercentEncoding {
 
     /// Encodes everything but unreserved characters (RFC 3986 §2.3), so that the text can be a component of a path.
     package static func encode(_ text: String) -> String {
-        var encoded = ""
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                encoded.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                encoded += "%" + (digits.utf8.count == 1 ? "0" : "") + digits
+        String(decoding: text.utf8.flatMap { $0.isUnreserved ? [$0] : Self.escape($0) }, as: UTF8.self)
+    }
+
+    /// Encodes what may not occur in a URL behind the host, or in a user name, and leaves valid escapes as they are.
+    package static func encodeInvalid(in text: some Collection<UInt8>) -> [UInt8] {
+        Self.pieces(of: text).flatMap { piece in
+            switch piece {
+            case .literal(let byte):
+                byte.isUnreserved || "!$&'()*+,;=:@/?".utf8.contains(byte) ? [byte] : Self.escape(byte)
+            case .escaped(_, let spelling): spelling
             }
         }
-        return encoded
+    }
+
+    private static func escape(_ byte: UInt8) -> [UInt8] {
+        let digits = String(byte, radix: 16, uppercase: true)
+        return Array("%\(digits.utf8.count == 1 ? "0" : "")\(digits)".utf8)
     }
 
     /// The number of pieces, one to four, that encode the first character. Zero if they are not valid UTF-8.
@@ -81,6 +85,19 @@ extension PercentEncoding.Piece {
         switch self {
         case .literal(let byte): [byte]
         case .escaped(_, let spelling): spelling
+        }
+    }
+}
+
+extension UInt8 {
+    /// Whether a character needs no percent-encoding anywhere (RFC 3986 §2.3).
+    package var isUnreserved: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
         }
     }
 }

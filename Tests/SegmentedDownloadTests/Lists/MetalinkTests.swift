@@ -187,7 +187,7 @@ struct MetalinkTests {
             ("<file name=\"f\"><url priority=\"1000000\">", 2, "priority"),
             ("<file name=\"f\">\n\n<url>http://[</url>", 4, "cannot be fetched"),
             ("<file name=\"f\"><url>f</url>", 2, "relative"), ("<file name=\"f\"><url>://a/</url>", 2, "relative"),
-            ("<file name=\"f\"><url>http://a b/</url>", 2, "space"),
+            ("<file name=\"f\"><url>http://a b/</url>", 2, "not a URL"),
             ("\n<file name=\"f\"><url>ftp://a.example/</url></file>", 3, "no URL of http"),
             ("<file name=\"f\"><metaurl mediatype=\"torrent\">http://a.example/</metaurl></file>", 2, "no URL of http"),
             ("<file><url>http://a.example/</url></file>", 2, "no name"),
