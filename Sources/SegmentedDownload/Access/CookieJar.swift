@@ -11,8 +11,8 @@ public import SystemPackage
 /// A store of cookies, loaded from files or set by servers (RFC 6265).
 ///
 /// Cookies from files belong to the user and are sent only to sources that the user named. A cookie that a server sets
-/// is sent back to the hosts of its `Domain`. Without `Domain` it is sent only to the same scheme, host and port
-/// (draft-ietf-httpbis-layered-cookies). A `Domain` that is a public suffix, such as `co.uk`, is rejected, using the
+/// is sent back to the hosts of its `Domain`, or without it to the same host, whatever the scheme and port (RFC 6265, section 8.5).
+/// A `Domain` that is a public suffix, such as `co.uk`, is rejected, using the
 /// system's list (`/usr/share/publicsuffix/public_suffix_list.dat`, Debian package publicsuffix). Without that list,
 /// only domains of a single label are rejected.
 public final class CookieJar: Sendable {
@@ -26,12 +26,12 @@ public final class CookieJar: Sendable {
         var isSecure: Bool
         /// The expiry time in seconds since 1970; `nil` for a session cookie.
         var expires: Double?
-        /// The origin that set it; `nil` if it was loaded from a file.
-        var setter: SourceURL.Origin?
+        /// Whether it was loaded from a file.
+        var isOfUser: Bool
 
         func isSamePlace(as other: Cookie) -> Bool {
             self.name == other.name && self.domain == other.domain && self.path == other.path
-                && (self.setter == nil) == (other.setter == nil)
+                && self.isOfUser == other.isOfUser
         }
     }
 
@@ -62,10 +62,11 @@ public final class CookieJar: Sendable {
 
     // MARK: Files
 
-    /// Adds the cookies of a file in Netscape format, which curl, wget and browser extensions write.
+    /// Adds the cookies of a file in Netscape format, which curl, wget and browser extensions write. Lines of another form are
+    /// ignored, as by these programs; a cookie without an expiry time is a session cookie.
     ///
-    /// - Throws: ``DownloadError`` with code `file` if the file cannot be read, `usage` with the line number if a line
-    ///   is malformed.
+    /// - Throws: ``DownloadError`` with code `file` if the file cannot be read, `usage` with the line number if no line that is not a
+    ///   comment has that form.
     public func load(_ path: FilePath) throws(DownloadError) {
         let path = try path.text
         // A pipe such as /dev/fd/0 has no length.
@@ -78,6 +79,8 @@ public final class CookieJar: Sendable {
 
     func load(text: String, name: String) throws(DownloadError) {
         var found: [Cookie] = []
+        var malformed: Int?
+        let text = text.hasPrefix("\u{FEFF}") ? String(text.unicodeScalars.dropFirst()) : text
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
         for (number, given) in lines.enumerated() {
             var line = given
@@ -85,12 +88,12 @@ public final class CookieJar: Sendable {
             if line.hasPrefix("#HttpOnly_") { line = line.dropFirst("#HttpOnly_".count) }
             guard !line.hasPrefix("#"), line.contains(where: { !$0.isWhitespace }) else { continue }
             let columns = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-            guard columns.count == 7 || columns.count == 6, !columns[0].isEmpty, let expires = Double(columns[4]),
+            guard columns.count == 7 || columns.count == 6, !columns[0].isEmpty,
+                let expires = columns[4].isEmpty ? 0 : Double(columns[4]),
                 Self.isFit(columns[5]), columns.count == 6 || Self.isFit(columns[6])
             else {
-                throw DownloadError(
-                    .usage, "\(name), line \(number + 1): not a Netscape cookie (seven columns separated by tabs)"
-                )
+                malformed = malformed ?? number + 1
+                continue
             }
             let domain = Self.withoutDot(columns[0].lowercased())
             found.append(
@@ -98,7 +101,11 @@ public final class CookieJar: Sendable {
                     name: columns[5], value: columns.count == 7 ? columns[6] : "",
                     domain: domain.hasPrefix(".") ? String(domain.dropFirst()) : domain,
                     isHostOnly: columns[1].uppercased() != "TRUE", path: columns[2].isEmpty ? "/" : columns[2],
-                    isSecure: columns[3].uppercased() == "TRUE", expires: expires > 0 ? expires : nil))
+                    isSecure: columns[3].uppercased() == "TRUE", expires: expires > 0 ? expires : nil, isOfUser: true))
+        }
+        if found.isEmpty, let malformed {
+            throw DownloadError(
+                .usage, "\(name), line \(malformed): not a Netscape cookie (seven columns separated by tabs)")
         }
         self.cookies.withLock { cookies in
             for cookie in found { Self.store(cookie, in: &cookies) }
@@ -120,8 +127,8 @@ public final class CookieJar: Sendable {
         cookies.removeAll { $0.isSamePlace(as: cookie) }
         cookies.append(cookie)
         // A server that sets too many cookies replaces the oldest. Cookies from files are kept.
-        let excess = cookies.count { $0.setter != nil } - Self.countMax
-        if excess > 0, let oldest = cookies.firstIndex(where: { $0.setter != nil }) { cookies.remove(at: oldest) }
+        let excess = cookies.count { !$0.isOfUser } - Self.countMax
+        if excess > 0, let oldest = cookies.firstIndex(where: { !$0.isOfUser }) { cookies.remove(at: oldest) }
     }
 
     private func cookie(_ text: String, from url: SourceURL) -> Cookie? {
@@ -133,7 +140,7 @@ public final class CookieJar: Sendable {
         let host = Self.withoutDot(url.origin.host)
         var cookie = Cookie(
             name: name, value: value, domain: host, isHostOnly: true, path: Self.defaultPath(of: url),
-            isSecure: false, setter: url.origin)
+            isSecure: false, isOfUser: false)
         var age: Double?
         for attribute in parts.dropFirst() {
             let (key, value) = Self.pair(attribute) ?? (attribute, "")
@@ -142,15 +149,16 @@ public final class CookieJar: Sendable {
                 let domain = Self.withoutDot(value.hasPrefix(".") ? String(value.dropFirst()) : value).lowercased()
                 // The last `Domain` counts (RFC 6265, section 5.3).
                 cookie.domain = domain
-                cookie.isHostOnly = domain == host
-                guard cookie.isHostOnly || Self.isBelow(host, domain) && !self.isPublicSuffix(domain) else {
+                // A host that is a public suffix may set cookies for itself.
+                cookie.isHostOnly = domain == host && self.isPublicSuffix(domain)
+                guard domain == host || Self.isBelow(host, domain) && !self.isPublicSuffix(domain) else {
                     return nil
                 }
             case "path" where value.hasPrefix("/"): cookie.path = value
             case "secure": cookie.isSecure = true
             case "max-age": age = Double(value).map { self.now() + $0 } ?? age
             case "expires":
-                if cookie.expires == nil, let date = HTTPDate(fieldValue: value) {
+                if cookie.expires == nil, let date = HTTPDate(cookieDate: value) {
                     cookie.expires = Double(date.secondsSinceEpoch)
                 }
             default: break
@@ -173,17 +181,12 @@ public final class CookieJar: Sendable {
         let host = Self.withoutDot(url.origin.host)
         // Filtered without the lock: the first look at the public suffixes reads their file.
         let fitting = self.cookies.withLock { $0 }.filter { cookie in
-            guard cookie.expires.map({ $0 > now }) ?? true, !fromFilesOnly || cookie.setter == nil else { return false }
+            guard cookie.expires.map({ $0 > now }) ?? true, !fromFilesOnly || cookie.isOfUser else { return false }
             guard !cookie.isSecure || url.origin.scheme == "https" else { return false }
             guard Self.isWithin(url.path, cookie.path) else { return false }
-            guard let setter = cookie.setter else {
-                return isNamed
-                    && (cookie.domain == host
-                        || !cookie.isHostOnly && Self.isBelow(host, cookie.domain)
-                            && !self.isPublicSuffix(cookie.domain))
-            }
-            guard !cookie.isHostOnly else { return url.origin == setter }
-            return cookie.domain == host || Self.isBelow(host, cookie.domain)
+            guard cookie.domain != host else { return isNamed || !cookie.isOfUser }
+            guard !cookie.isHostOnly, Self.isBelow(host, cookie.domain) else { return false }
+            return !cookie.isOfUser || isNamed && !self.isPublicSuffix(cookie.domain)
         }
         guard !fitting.isEmpty else { return nil }
         // Longer paths first; among equal lengths the older cookie first (RFC 6265, section 5.4).

@@ -14,8 +14,11 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads a file.
     ///
+    /// Unknown words are ignored, as by curl and wget.
+    ///
     /// - Throws: ``DownloadError`` with code `file` if it cannot be read, `exists` if another user owns it or may write
-    ///   to it, `policy` if it contains a password and other users may read it, `usage` if it is malformed.
+    ///   to it, `policy` if it contains a password and other users may read it, `usage` if it ends within an entry or has a login
+    ///   before any machine.
     public init(contentsOf path: FilePath) throws(DownloadError) {
         let path = try path.text
         let file = try GuardedFile(contentsOf: path)
@@ -43,7 +46,7 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
     private mutating func read(_ text: String, name: String) throws(DownloadError) {
         var tokens = Tokens(text)
         while let word = tokens.next() {
-            switch word {
+            switch word.lowercased() {
             case "machine":
                 self.entries.append(Entry(machine: try Self.value(of: word, &tokens, name).lowercased()))
             case "default":
@@ -58,10 +61,7 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
                 _ = try Self.value(of: word, &tokens, name)
             case "macdef":
                 tokens.skipMacro()
-            default:
-                // The unexpected word is not shown, because it may be part of a password with a space.
-                throw DownloadError(
-                    .usage, "\(name), line \(tokens.line): machine, default, login or password was expected")
+            default: continue
             }
         }
     }
@@ -69,11 +69,13 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
     /// The credentials for a host, from the first entry that names it, else from `default`; `nil` if that entry has no
     /// login.
     ///
-    /// - Parameter hasDefault: Whether `default` counts.
-    func credentials(for host: String, hasDefault: Bool = true) -> Credentials? {
+    /// - Parameters:
+    ///   - hasDefault: Whether `default` counts.
+    ///   - user: The user name that the entry must have; nil for any.
+    func credentials(for host: String, hasDefault: Bool = true, user: String? = nil) -> Credentials? {
         let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host.lowercased()
-        let entry =
-            self.entries.first { $0.machine == name } ?? self.entries.first { hasDefault && $0.machine == nil }
+        let entries = self.entries.filter { user == nil || $0.login == user }
+        let entry = entries.first { $0.machine == name } ?? entries.first { hasDefault && $0.machine == nil }
         guard let entry, let login = entry.login, !login.contains(":") else { return nil }
         return .basic(user: login, password: entry.password ?? "")
     }
@@ -83,7 +85,7 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
     private static func value(
         of word: String, _ tokens: inout Tokens, _ name: String
     ) throws(DownloadError) -> String {
-        guard let value = tokens.next() else {
+        guard let value = tokens.next(isValue: true) else {
             throw DownloadError(.usage, "\(name) ends after \(word)")
         }
         return value
@@ -97,21 +99,20 @@ public struct Netrc: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Splits a netrc text into words. A word in quotes may contain blanks and backslash escapes. `#` at the beginning
-    /// of a word begins a comment.
+    /// of a word that is no value begins a comment.
     private struct Tokens {
         private var rest: Substring.UnicodeScalarView
-        private(set) var line = 1
 
-        init(_ text: String) { self.rest = Substring(text).unicodeScalars }
-
-        private mutating func pop() -> Unicode.Scalar? {
-            guard let scalar = self.rest.popFirst() else { return nil }
-            if scalar == "\n" { self.line += 1 }
-            return scalar
+        init(_ text: String) {
+            self.rest = Substring(text).unicodeScalars
+            // Some editors write a byte order mark.
+            if self.rest.first == "\u{FEFF}" { self.rest.removeFirst() }
         }
 
-        mutating func next() -> String? {
-            while let first = self.rest.first, Self.isBlank(first) || first == "#" {
+        private mutating func pop() -> Unicode.Scalar? { self.rest.popFirst() }
+
+        mutating func next(isValue: Bool = false) -> String? {
+            while let first = self.rest.first, Self.isBlank(first) || first == "#" && !isValue {
                 if first == "#" { while let scalar = self.rest.first, scalar != "\n" { _ = self.pop() } }
                 if self.rest.first != nil { _ = self.pop() }
             }

@@ -1,4 +1,5 @@
 import Foundation
+import SegmentedDownloadCore
 import Synchronization
 import Testing
 
@@ -16,14 +17,16 @@ struct CookieJarTests {
         return jar
     }
 
-    @Test("A cookie goes back to the server that set it, and to no other host, port or scheme")
+    @Test("A cookie goes back to the host that set it, whatever the port and scheme, and to no other host")
     func hostOnly() throws {
         let jar = try Self.jar(["a=1", "b = 2 ; HttpOnly"], from: "http://x.example:8080/dir/file")
         #expect(try Self.sent(jar, "http://x.example:8080/dir/other") == "a=1; b=2")
         #expect(try Self.sent(jar, "http://x.example:8080/dir") == "a=1; b=2")
+        #expect(try Self.sent(jar, "http://x.example/dir/other") == "a=1; b=2")
+        #expect(try Self.sent(jar, "https://x.example:8080/dir/other") == "a=1; b=2")
         for other in [
-            "http://x.example/dir/other", "https://x.example:8080/dir/other", "http://y.example:8080/dir/other",
-            "http://sub.x.example:8080/dir/other", "http://x.example:8080/direct", "http://x.example:8080/",
+            "http://y.example:8080/dir/other", "http://sub.x.example:8080/dir/other", "http://x.example:8080/direct",
+            "http://x.example:8080/",
         ] {
             #expect(try Self.sent(jar, other) == nil, "\(other)")
         }
@@ -35,6 +38,9 @@ struct CookieJarTests {
         for host in ["a.b.example", "b.example", "c.b.example:8443"] {
             #expect(try Self.sent(jar, "https://\(host)/", isNamed: false) == "a=1")
         }
+        // A domain that is the host itself includes its subdomains (RFC 6265, section 5.3).
+        let own = try Self.jar(["a=1; Domain=b.example; Path=/"], from: "https://b.example/")
+        #expect(try Self.sent(own, "https://a.b.example/") == "a=1")
         for host in ["ab.example", "xb.example", "b.example.org"] {
             #expect(try Self.sent(jar, "https://\(host)/") == nil)
         }
@@ -158,6 +164,22 @@ struct CookieJarTests {
         #expect(jar.fieldValue(for: url, isNamed: true) == nil)
     }
 
+    @Test(
+        "The date of a cookie is read whatever its form",
+        arguments: [
+            ("Wed, 01 Jan 2031 00:00:01 GMT", 1_924_992_001), ("Wed, 01-Jan-31 00:00:01 GMT", 1_924_992_001),
+            ("Wednesday, 01-Jan-2031 00:00:01 GMT", 1_924_992_001), ("Wed Jan  1 00:00:01 2031", 1_924_992_001),
+            ("1 jan 2031 0:0:1", 1_924_992_001), ("2031 January 01 00:00:01x", 1_924_992_001),
+            ("01/Jan/31 00:00:01 +0100", 1_924_992_001), ("00:00:01 1 Jan 31", 1_924_992_001),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Mon, 31 Dec 99 23:59:59 GMT", 946_684_799),
+            ("Wed, 30 Feb 2031 00:00:00 GMT", nil), ("Wed, 01 Jan 2031 24:00:00 GMT", nil),
+            ("01 Jan 1600 00:00:00", nil),
+            ("01 Jan 2031", nil), ("00:00:00 Jan 2031", nil), ("1 1 2031 00:00:00", nil), ("soon", nil), ("", nil),
+        ] as [(String, Int64?)])
+    func date(text: String, seconds: Int64?) {
+        #expect(HTTPDate(cookieDate: text)?.secondsSinceEpoch == seconds)
+    }
+
     @Test("A server that keeps setting cookies loses its oldest, and those of a file stay")
     func bounded() throws {
         let jar = CookieJar { 0 }
@@ -182,6 +204,10 @@ struct CookieJarTests {
         #expect(try Self.sent(jar, "http://sub.a.example/dir/x") == "all=1")
         #expect(try Self.sent(jar, "http://b.example/") == "empty=")
         #expect(try Self.sent(jar, "https://a.example/dir/x", isNamed: false) == nil)
+        // As Python's cookie jar and editors of Windows write it, with a line that is no cookie.
+        let others = "\u{FEFF}c.example\tFALSE\t/\tFALSE\t\tsid\tabc\nsecret line\n"
+        try jar.load(text: others, name: "cookies")
+        #expect(try Self.sent(jar, "http://c.example/") == "sid=abc")
         let error = #expect(throws: DownloadError.self) {
             try jar.load(text: "# x\na=1; b=secret\n", name: "cookies")
         }

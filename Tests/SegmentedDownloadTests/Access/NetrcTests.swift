@@ -37,10 +37,28 @@ struct NetrcTests {
 
     @Test(
         "A malformed file is refused without showing its text",
-        arguments: ["secret", "machine a login x secret", "login secret", "machine a password", "machine"])
+        arguments: ["login secret", "secret password secret", "machine a password", "machine"])
     func malformed(text: String) throws {
         let error = #expect(throws: DownloadError.self) { try Netrc(text: text, name: "netrc") }
         #expect(error?.code == .usage && error?.description.contains("secret") == false)
+    }
+
+    @Test("What no program knows is skipped: other words, a byte order mark, the case of words")
+    func unknown() throws {
+        let text = "\u{FEFF}MACHINE a user x Login u other words password #p # comment\nmachine b login v"
+        #expect(try Self.credentials(text, "a") == .basic(user: "u", password: "#p"))
+        #expect(try Self.credentials(text, "b") == .basic(user: "v", password: ""))
+    }
+
+    @Test("A name that was given takes the password of its own entry")
+    func ofUser() throws {
+        let netrc = try Netrc(
+            text:
+                "machine a login alice password one machine a login bob password two default login bob password three",
+            name: "netrc")
+        #expect(netrc.credentials(for: "a", user: "bob") == .basic(user: "bob", password: "two"))
+        #expect(netrc.credentials(for: "b", user: "bob") == .basic(user: "bob", password: "three"))
+        #expect(netrc.credentials(for: "a", user: "carol") == nil)
     }
 
     @Test("A file with passwords that others can read is refused; without passwords it is accepted")

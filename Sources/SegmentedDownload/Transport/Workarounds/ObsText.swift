@@ -44,10 +44,11 @@ enum ObsText {
 
     /// Decodes a field's value for its use.
     ///
-    /// A validator is compared and sent back, so it stays encoded. In `Location` each such byte is percent-encoded (RFC
+    /// A validator or a cookie is compared or sent back, so it stays encoded. In `Location` each such byte is percent-encoded (RFC
     /// 3986, section 2.1). Any other field is decoded as Latin-1 text.
     static func meaning(_ value: String, of name: HTTPField.Name) -> String {
-        guard name != .eTag, name != .lastModified, value.unicodeScalars.contains(where: Self.isByte) else {
+        guard ![.eTag, .lastModified, .setCookie].contains(name), value.unicodeScalars.contains(where: Self.isByte)
+        else {
             return value
         }
         var text = String.UnicodeScalarView()
