@@ -1,7 +1,8 @@
 /// The file name that a `Content-Disposition` field suggests (RFC 6266, RFC 8187).
 ///
-/// The name is untrusted: make a ``SafeFilename`` from it before it reaches the file system. A field that violates the
-/// grammar or repeats a parameter is ignored completely, because two parsers would not agree on its name.
+/// The name is untrusted: make a ``SafeFilename`` from it before it reaches the file system. What servers send instead of the
+/// grammar is read as browsers and curl read it: values without quotation marks up to the next semicolon, a missing type, a missing
+/// quotation mark at the end, the first of two equal parameters.
 package struct ContentDisposition: Hashable, Sendable {
     /// `filename*` if it decodes, otherwise `filename`.
     package let filename: String?
@@ -9,30 +10,25 @@ package struct ContentDisposition: Hashable, Sendable {
     /// RFC 6266 and RFC 2183 define six parameters. The limit bounds the search for duplicates.
     private static let parametersMax = 32
 
-    package init?(fieldValue: String) {
+    package init(fieldValue: String) {
         var reader = FieldValueReader(fieldValue)
-        guard !reader.take(while: { $0.isTokenCharacter }).isEmpty else { return nil }
-        reader.skipWhitespace()
-
         var names: [String] = []
         var plain: String?
         var extended: String?
-        while reader.skip(";") {
+        while !reader.isAtEnd, names.count < Self.parametersMax {
             reader.skipWhitespace()
-            guard !reader.isAtEnd, reader.next != UInt8(ascii: ";") else { continue }  // Skips a stray semicolon.
-            guard
-                let parameter = reader.takeParameter(),
-                !names.contains(parameter.name), names.count < Self.parametersMax
-            else { return nil }
-            names.append(parameter.name)
-            switch parameter.name {
-            case "filename": plain = parameter.value
-            case "filename*": extended = Self.decodeExtended(parameter.value)
-            default: break
+            if let parameter = reader.takeParameter(), !names.contains(parameter.name) {
+                names.append(parameter.name)
+                switch parameter.name {
+                case "filename": plain = parameter.value
+                case "filename*": extended = Self.decodeExtended(parameter.value)
+                default: break
+                }
             }
-            reader.skipWhitespace()
+            // Whatever else there is up to the semicolon belongs to no parameter.
+            _ = reader.take { $0 != UInt8(ascii: ";") }
+            _ = reader.skip(";")
         }
-        guard reader.isAtEnd else { return nil }
         self.filename = extended ?? plain
     }
 
@@ -71,12 +67,15 @@ extension FieldValueReader {
         guard !name.isEmpty, self.skip("=") else { return nil }
         self.skipWhitespace()
 
-        if self.next == UInt8(ascii: "\"") {
-            return self.takeQuotedString().map { (name, $0) }
+        var quoted = self
+        if let value = quoted.takeQuotedString() {
+            self = quoted
+            return (name, value)
         }
-        // JavaScript's encodeURIComponent leaves parentheses unescaped, although a token cannot contain them.
-        let isExtended = name.utf8.last == UInt8(ascii: "*")
-        let value = self.take { $0.isTokenCharacter || (isExtended && "()".utf8.contains($0)) }
-        return value.isEmpty ? nil : (name, String(Substring(value)))
+        // The quotation mark at the end may be missing.
+        _ = self.skip("\"")
+        let value = Array(self.take { $0 != UInt8(ascii: ";") })[...].trimmingFieldWhitespace
+        guard !value.isEmpty, value.allSatisfy(\.isQuotable) else { return nil }
+        return (name, String(decoding: value, as: UTF8.self))
     }
 }

@@ -87,7 +87,7 @@ struct FieldValueReader {
 
 extension UInt8 {
     /// Any byte except a control character other than tab (RFC 9110 §5.6.4).
-    fileprivate var isQuotable: Bool { self == UInt8(ascii: "\t") || 0x20...0x7E ~= self || self >= 0x80 }
+    var isQuotable: Bool { self == UInt8(ascii: "\t") || 0x20...0x7E ~= self || self >= 0x80 }
 
     var isASCIIDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
 

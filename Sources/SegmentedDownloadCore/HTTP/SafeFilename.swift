@@ -60,7 +60,7 @@ extension SafeFilename {
     /// `download`.
     package static func choose(contentDisposition: String?, urlPath: String, host: String) -> SafeFilename {
         contentDisposition
-            .flatMap { ContentDisposition(fieldValue: $0)?.filename }
+            .flatMap { ContentDisposition(fieldValue: $0).filename }
             .flatMap { SafeFilename(untrusted: $0) }
             ?? Self.fromURLPath(urlPath)
             ?? SafeFilename(untrusted: host)

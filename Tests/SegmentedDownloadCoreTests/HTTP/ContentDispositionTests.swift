@@ -19,9 +19,8 @@ struct ContentDispositionTests {
             ("attachment; filename=\"../../x\"", "../../x"),
         ]
     )
-    func plain(fieldValue: String, filename: String) throws {
-        let disposition = try #require(ContentDisposition(fieldValue: fieldValue))
-        #expect(disposition.filename == filename)
+    func plain(fieldValue: String, filename: String) {
+        #expect(ContentDisposition(fieldValue: fieldValue).filename == filename)
     }
 
     @Test(
@@ -39,9 +38,8 @@ struct ContentDispositionTests {
             ("attachment; filename*=UTF-8''..%2f..%2Fetc", "../../etc"), ("attachment; filename*=UTF-8''a%00b", "a\0b"),
         ]
     )
-    func extended(fieldValue: String, filename: String) throws {
-        let disposition = try #require(ContentDisposition(fieldValue: fieldValue))
-        #expect(disposition.filename == filename)
+    func extended(fieldValue: String, filename: String) {
+        #expect(ContentDisposition(fieldValue: fieldValue).filename == filename)
     }
 
     @Test(
@@ -51,10 +49,10 @@ struct ContentDispositionTests {
             "UTF-8''%", "UTF-8''%2", "UTF-8''%zz", "UTF-16''a", "UTF-8'a", "UTF-8", "''a", "a", "\"\"", "\"UTF-8''ä\"",
         ]
     )
-    func undecodable(value: String) throws {
-        let alone = try #require(ContentDisposition(fieldValue: "attachment; filename*=\(value)"))
+    func undecodable(value: String) {
+        let alone = ContentDisposition(fieldValue: "attachment; filename*=\(value)")
         #expect(alone.filename == nil)
-        let both = try #require(ContentDisposition(fieldValue: "attachment; filename*=\(value); filename=plain.txt"))
+        let both = ContentDisposition(fieldValue: "attachment; filename*=\(value); filename=plain.txt")
         #expect(both.filename == "plain.txt")
     }
 
@@ -62,47 +60,52 @@ struct ContentDispositionTests {
         "A field without a file name is well formed",
         arguments: ["attachment", "inline", "form-data; name=x", "x ;"]
     )
-    func nameless(fieldValue: String) throws {
-        let disposition = try #require(ContentDisposition(fieldValue: fieldValue))
-        #expect(disposition.filename == nil)
+    func nameless(fieldValue: String) {
+        #expect(ContentDisposition(fieldValue: fieldValue).filename == nil)
     }
 
     @Test(
-        "A field with a duplicate parameter is ignored",
+        "What violates the grammar is read as browsers and curl read it",
         arguments: [
-            "attachment; filename=a; filename=b", "attachment; filename=a; filename=a",
-            "attachment; filename=a; FILENAME=b",
-            "attachment; filename*=UTF-8''a; filename*=UTF-8''b", "attachment; x=1; filename=a; x=2",
+            ("attachment; filename=a; filename=b", "a"), ("attachment; filename=a; FILENAME=b", "a"),
+            ("attachment; filename*=UTF-8''a; filename*=UTF-8''b", "a"), ("attachment; x=1; filename=a; x=2", "a"),
+            ("filename=a", "a"), ("; filename=a", "a"), ("\"attachment\"; filename=a", "a"),
+            ("attachment; filename=a b", "a b"),
+            ("attachment; filename=Survey. Leaf, mulch.txt", "Survey. Leaf, mulch.txt"),
+            ("attachment; filename=myFile(1).dmg", "myFile(1).dmg"), ("attachment; filename=[x] a.mkv", "[x] a.mkv"),
+            ("attachment; filename=ä", "ä"), ("attachment; filename=报告.pdf ; size=1", "报告.pdf"),
+            ("attachment; filename=a/b", "a/b"), ("attachment; filename=a\\b", "a\\b"),
+            ("attachment; filename=\"a.zip", "a.zip"), ("attachment; filename=\"a.zip; size=1", "a.zip"),
+            ("attachment; filename=\"a\"b", "a"), ("attachment; filename=\"a.zip\"; size=", "a.zip"),
+            ("attachment; filename=a;b.zip", "a"), ("attachment; file name=x; filename=a", "a"),
+            ("attachment, x; filename=a", "a"), ("attachment; filename; filename=a", "a"),
+            ("attachment; filename=; filename=a", "a"),
         ]
     )
-    func duplicate(fieldValue: String) {
-        #expect(ContentDisposition(fieldValue: fieldValue) == nil)
+    func lenient(fieldValue: String, filename: String) {
+        #expect(ContentDisposition(fieldValue: fieldValue).filename == filename)
     }
 
     @Test(
-        "A malformed field is ignored",
+        "A field in which no parameter is a name has none",
         arguments: [
-            "", " ", ";", "; filename=a", "filename=a", "\"attachment\"; filename=a", "attachment filename=a",
-            "attachment, filename=a", "attachment; filename", "attachment; filename=", "attachment; =a",
-            "attachment; filename=;", "attachment; filename=a b", "attachment; filename=a.txt x",
-            "attachment; filename=a/b",
-            "attachment; filename=a\\b", "attachment; filename=ä", "attachment; filename='a b'",
-            "attachment; filename=\"a",
-            "attachment; filename=\"a\\", "attachment; filename=\"a\\\"", "attachment; filename=\"a\"b",
-            "attachment; filename=\"a\" filename=b", "attachment; filename=\"a\r\nb\"", "attachment; filename=\"a\0b\"",
-            "attachment; filename=\"a\u{1B}[2J\"", "attachment; filename=\"a\\\u{1B}\"", "attachment; file name=a",
-            "attachment; filename**=a b", "attachment; filename*=UTF-8''grün", "attachment\u{301}; filename=a",
-            "attachment; filename=a, inline; filename=b", "\u{FEFF}attachment; filename=a",
+            "", " ", ";", "attachment filename=a", "attachment, filename=a", "attachment; filename",
+            "attachment; filename=",
+            "attachment; =a", "attachment; filename=;", "attachment; filename=\"a\r\nb\"",
+            "attachment; filename=\"a\0b\"",
+            "attachment; filename=\"a\u{1B}[2J\"", "attachment; filename=a\0b", "attachment; file name=a",
+            "attachment; filename**=a b", "attachment; filename*=UTF-8''grün",
         ]
     )
     func garbage(fieldValue: String) {
-        #expect(ContentDisposition(fieldValue: fieldValue) == nil)
+        #expect(ContentDisposition(fieldValue: fieldValue).filename == nil)
     }
 
-    @Test("A field with too many parameters is ignored")
+    @Test("Of too many parameters the first ones are read")
     func endless() {
         let parameters = (0..<100_000).map { "; p\($0)=1" }.joined()
-        #expect(ContentDisposition(fieldValue: "attachment\(parameters)") == nil)
+        #expect(ContentDisposition(fieldValue: "attachment; filename=a\(parameters)").filename == "a")
+        #expect(ContentDisposition(fieldValue: "attachment\(parameters); filename=a").filename == nil)
     }
 
     @Test("Hostile text never traps", arguments: UInt64(0)..<4)
@@ -113,7 +116,7 @@ struct ContentDispositionTests {
         ]
         var named = 0
         for text in HostileText(examples: examples, seed: seed)
-        where ContentDisposition(fieldValue: text)?.filename != nil {
+        where ContentDisposition(fieldValue: text).filename != nil {
             named += 1
         }
         #expect(named > 0, "seed \(seed)")

@@ -164,7 +164,7 @@ struct SafeFilenameTests {
             ("attachment; filename=\"../../x\"", "/b.txt", "host", "x"),
             ("attachment; filename=\"/abs\"", "/b.txt", "host", "abs"),
             ("attachment; filename*=UTF-8''..%2F..%5Cx", "/b.txt", "host", "x"),
-            ("attachment; filename=a; filename=b", "/b.txt", "host", "b.txt"), (nil, "/", "example.org", "example.org"),
+            ("attachment; filename=a; filename=b", "/b.txt", "host", "a"), (nil, "/", "example.org", "example.org"),
             (nil, "", "[::1]", "[::1]"), (nil, "/", "", "download"), (nil, "/..", "..", "download"),
         ] as [(String?, String, String, String)]
     )
