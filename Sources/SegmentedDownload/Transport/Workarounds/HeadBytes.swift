@@ -1,11 +1,11 @@
 import NIOCore
 
-/// Encodes field values that are not UTF-8, so that they stay distinguishable (see ``ObsText``): in response heads
-/// before they are decoded, in request heads after they are encoded.
+/// Rewrites responses before they are decoded, and request heads after they are encoded: field values that are not UTF-8, so that they
+/// stay distinguishable (see ``ObsText``), and what the decoder refuses although it leaves no doubt (see ``HeadText`` and
+/// ``ChunkText``).
 ///
-/// The handler sits between TLS and the encoder. Bodies pass unchanged. A response head begins with the first byte
-/// after a request, because the client does not pipeline. Only the rest of a line with a byte from 0x80 on is held back
-/// until the line ends.
+/// The handler sits between TLS and the encoder. A response head begins with the first byte after a request, because the client does
+/// not pipeline. It is held until it is complete. Bodies pass unchanged, but for the framing of chunks.
 ///
 /// Workaround: swift-nio's decoder of response heads has no access to the bytes of a value. No upstream issue yet; see
 /// ``ObsText``.
@@ -15,17 +15,27 @@ final class HeadBytes: ChannelDuplexHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    /// Scans the current response head; `nil` outside of heads.
-    private var scanner: HeadScanner?
-    /// The rest of a line, beginning with its first byte that is not ASCII.
-    private var held: [UInt8] = []
+    private enum State {
+        /// Nothing is rewritten until the next request.
+        case passing
+        /// Within a head. The bytes of it that have arrived.
+        case head(HeadScanner, [UInt8])
+        case chunks(ChunkText)
+        /// The response was refused, and the connection is being closed.
+        case refused
+    }
+
+    private var state = State.passing
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard case .byteBuffer(let buffer) = Self.unwrapOutboundIn(data), buffer.readableBytes > 0 else {
             return context.write(data, promise: promise)
         }
-        // The transport sends no request bodies, so this is a head.
-        if self.scanner == nil { self.scanner = HeadScanner() }
+        // The transport sends no request bodies, so this is a head. The response to an earlier request has ended.
+        switch self.state {
+        case .head, .refused: break
+        case .passing, .chunks: self.state = .head(HeadScanner(), [])
+        }
         guard let bytes = ObsText.decoded(buffer.readableBytesView) else {
             return context.write(data, promise: promise)
         }
@@ -34,60 +44,84 @@ final class HeadBytes: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard self.scanner != nil else { return context.fireChannelRead(data) }
         var buffer = Self.unwrapInboundIn(data)
         // A handler further up may send the next request when it receives the end of a response, so the state is
         // checked again.
         while buffer.readableBytes > 0 {
-            let piece = self.takePiece(of: &buffer, context.channel.allocator)
-            if piece.readableBytes > 0 { context.fireChannelRead(Self.wrapInboundOut(piece)) }
+            switch self.state {
+            case .refused: return
+            case .passing:
+                context.fireChannelRead(Self.wrapInboundOut(buffer))
+                return
+            case .chunks(var chunks):
+                let rewritten = buffer.withUnsafeReadableBytes { chunks.read($0) }
+                self.state = chunks.isOver ? .passing : .chunks(chunks)
+                let piece = rewritten.map { context.channel.allocator.buffer(bytes: $0) } ?? buffer
+                if piece.readableBytes > 0 { context.fireChannelRead(Self.wrapInboundOut(piece)) }
+                return
+            case .head(let scanner, let held): self.readHead(&buffer, scanner, held, context)
+            }
         }
+    }
+
+    private func readHead(
+        _ buffer: inout ByteBuffer, _ given: HeadScanner, _ held: [UInt8], _ context: ChannelHandlerContext
+    ) {
+        var (scanner, held) = (given, held)
+        let (count, isEnd) = buffer.withUnsafeReadableBytes { scanner.scan($0) }
+        let isWhole = held.isEmpty
+        held += buffer.readableBytesView.prefix(count)
+        guard isEnd else {
+            self.state = .head(scanner, held)
+            buffer.moveReaderIndex(forwardBy: count)
+            return
+        }
+        var bytes = held
+        var next = State.passing
+        switch scanner.ending {
+        case .none: break
+        case .interim, .final:
+            switch HeadText.read(held) {
+            case .refused(let reason):
+                self.state = .refused
+                context.fireErrorCaught(HeadGuard.Refusal(reason: reason))
+                return context.close(promise: nil)
+            case .head(let read, let isChunked):
+                bytes = read
+                if isChunked { next = .chunks(ChunkText()) }
+            }
+        }
+        if scanner.ending == .interim { next = .head(HeadScanner(), []) }
+        self.state = next
+        // The usual head is passed on with what follows it, unless that may have to be rewritten too.
+        if case .passing = next, isWhole, bytes == held {
+            let all = buffer.readSlice(length: buffer.readableBytes) ?? buffer
+            return context.fireChannelRead(Self.wrapInboundOut(all))
+        }
+        buffer.moveReaderIndex(forwardBy: count)
+        context.fireChannelRead(Self.wrapInboundOut(context.channel.allocator.buffer(bytes: bytes)))
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        self.scanner = nil
-        if !self.held.isEmpty {
-            context.fireChannelRead(Self.wrapInboundOut(context.channel.allocator.buffer(bytes: self.held)))
-            self.held = []
+        if case .head(_, let held) = self.state, !held.isEmpty {
+            context.fireChannelRead(Self.wrapInboundOut(context.channel.allocator.buffer(bytes: held)))
         }
+        // What remains of a refused response is dropped.
+        if case .refused = self.state {} else { self.state = .passing }
         context.fireChannelInactive()
-    }
-
-    /// The next bytes to pass on: usually the whole buffer. If part of a head is rewritten or held back, only that
-    /// head, or as much of it as has arrived.
-    private func takePiece(of buffer: inout ByteBuffer, _ allocator: ByteBufferAllocator) -> ByteBuffer {
-        let all = buffer.readableBytes
-        guard var scanner = self.scanner else { return buffer.readSlice(length: all) ?? buffer }
-        let (count, isASCII) = buffer.withUnsafeReadableBytes { scanner.scan($0) }
-        self.scanner = scanner.isDone ? nil : scanner
-        if isASCII, self.held.isEmpty {
-            // An interim head is followed by another head. A final one is followed by a body, which is passed on with
-            // it.
-            return buffer.readSlice(length: scanner.isDone ? all : count) ?? buffer
-        }
-        var piece = allocator.buffer(capacity: count)
-        for byte in buffer.readBytes(length: count) ?? [] {
-            guard byte >= 0x80 || !self.held.isEmpty else {
-                piece.writeInteger(byte)
-                continue
-            }
-            self.held.append(byte)
-            if byte == UInt8(ascii: "\n") {
-                piece.writeBytes(ObsText.encoded(self.held) ?? self.held)
-                self.held = []
-            }
-        }
-        if scanner.isDone {
-            // Only a head that exceeds the limit ends within a line.
-            piece.writeBytes(self.held)
-            self.held = []
-        }
-        return piece
     }
 }
 
-/// Finds the end of a response head as llhttp does: the first empty line after a line that is not empty.
+/// Finds the end of a response head: the first empty line after a line that is not empty.
 struct HeadScanner {
+    enum Ending {
+        /// The bytes are no head, or it is too long. The decoder reports that.
+        case none
+        /// Another head follows, as after 100 and 103. A 101 is followed by another protocol.
+        case interim
+        case final
+    }
+
     /// 128 KiB: twice what the transport accepts.
     private static let lengthMax = 128 << 10
 
@@ -96,26 +130,20 @@ struct HeadScanner {
     private var length = 0
     private var isStarting = true
     private var isLineEmpty = true
-    /// Whether the rest of this connection's bytes are ignored until the next request.
-    private(set) var isDone = false
+    private(set) var ending = Ending.none
 
     private static let startLength = "HTTP/1.1 103".utf8.count
 
     /// Scans bytes up to the end of a head or of the buffer.
     ///
-    /// - Returns: The number of bytes scanned, and whether all of them are ASCII.
-    mutating func scan(_ bytes: UnsafeRawBufferPointer) -> (count: Int, isASCII: Bool) {
-        var isASCII = true
+    /// - Returns: The number of bytes scanned, and whether the head ends with them, or they are not a head.
+    mutating func scan(_ bytes: UnsafeRawBufferPointer) -> (count: Int, isEnd: Bool) {
         for (index, byte) in bytes.enumerated() {
-            if byte >= 0x80 { isASCII = false }
-            if self.take(byte) { return (index + 1, isASCII) }
+            if self.take(byte) { return (index + 1, true) }
         }
-        return (bytes.count, isASCII)
+        return (bytes.count, false)
     }
 
-    /// Processes a byte.
-    ///
-    /// - Returns: Whether the head ends with this byte, or the bytes are not a head.
     private mutating func take(_ byte: UInt8) -> Bool {
         self.length += 1
         switch byte {
@@ -127,21 +155,19 @@ struct HeadScanner {
             }
             // Empty lines before the status line are skipped.
             guard !self.isStarting else { break }
-            if self.isInterim { self = HeadScanner() } else { self.isDone = true }
+            self.ending = self.isInterim ? .interim : .final
             return true
         case UInt8(ascii: "\r"): break
         default:
             self.isLineEmpty = false
             if self.isStarting, self.start.count < Self.startLength { self.start.append(byte) }
         }
-        self.isDone = self.length > Self.lengthMax || !self.isResponse
-        return self.isDone
+        return self.length > Self.lengthMax || !self.isResponse
     }
 
-    /// Whether the bytes so far may be a status line. The decoder reports others as errors.
-    private var isResponse: Bool { zip(self.start, "HTTP/".utf8).allSatisfy { $0 == $1 } }
+    /// Whether the bytes so far may be a status line.
+    private var isResponse: Bool { zip(self.start, "http/".utf8).allSatisfy { $0 | 0x20 == $1 } }
 
-    /// Whether another head follows, as after 100 and 103. A 101 is followed by another protocol.
     private var isInterim: Bool {
         let digits = self.start.suffix(3)
         return self.start.count == Self.startLength && digits.first == UInt8(ascii: "1")

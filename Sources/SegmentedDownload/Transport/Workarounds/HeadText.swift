@@ -1,0 +1,132 @@
+/// A response head as the decoder accepts it, made from what servers send.
+///
+/// Everything is accepted that leaves no doubt about where the head and the body end: lines that end with LF only, folded lines
+/// (RFC 9112, section 5.2), blanks around a field's name, codings that change nothing, equal lengths, protocol names of other
+/// versions. Fields whose name is no token, or whose value has control characters, are left out; curl and wget show them, and none
+/// of them means anything here. What curl accepts and this does not: a length with a sign, and a line without a colon.
+///
+/// Workaround: swift-nio's decoder refuses all of this, and takes two CRs in the status line for the end of the head. No
+/// upstream issue yet; llhttp has lenient modes, which swift-nio would have to offer.
+enum HeadText {
+    /// The result for a complete head.
+    enum Result {
+        /// The bytes to decode, and whether a body in chunks follows them.
+        case head([UInt8], isChunked: Bool)
+        /// The rest of a sentence that begins with the server's name.
+        case refused(String)
+    }
+
+    private struct Field {
+        var name: ArraySlice<UInt8>
+        var value: ArraySlice<UInt8>
+
+        init?(_ line: ArraySlice<UInt8>) {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+            self.name = line[..<colon].trimmingBlanks
+            self.value = line[(colon + 1)...].trimmingBlanks
+        }
+
+        func isNamed(_ other: String) -> Bool {
+            self.name.count == other.utf8.count && zip(self.name, other.utf8).allSatisfy { $0 | 0x20 == $1 }
+        }
+
+        var isFraming: Bool { self.isNamed("content-length") || self.isNamed("transfer-encoding") }
+
+        /// The members of its list, in lower case.
+        var members: [[UInt8]] {
+            self.value.split(separator: UInt8(ascii: ",")).map { $0.trimmingBlanks.map(\.lowercased) }.filter {
+                !$0.isEmpty
+            }
+        }
+    }
+
+    /// Reads a head, which ends with an empty line.
+    static func read(_ head: [UInt8]) -> Result {
+        var lines = head.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast().map { line in
+            line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+        }[...]
+        // Empty lines before the status line are skipped.
+        lines = lines.drop { $0.isEmpty }.dropLast()
+        guard let status = lines.popFirst() else { return .head(head, isChunked: false) }
+        guard !status.contains(UInt8(ascii: "\r")) else { return .refused("sent a status line with a CR within it") }
+        var fields: [Field] = []
+        for line in lines {
+            if line.first?.isFieldBlank == true {
+                // Before the first field it belongs to nothing (RFC 9112, section 2.2).
+                guard var folded = fields.popLast() else { continue }
+                folded.value = (Array(folded.value) + [UInt8(ascii: " ")] + line.trimmingBlanks)[...].trimmingBlanks
+                fields.append(folded)
+                continue
+            }
+            guard let field = Field(line) else { return .refused("sent a head with a line that is no field") }
+            fields.append(field)
+        }
+        if let field = fields.first(where: { $0.isFraming && !$0.value.allSatisfy(\.isText) }) {
+            return .refused("sent a \(String(decoding: field.name, as: UTF8.self)) with a control character")
+        }
+        fields.removeAll { !$0.name.allSatisfy(\.isToken) || $0.name.isEmpty || !$0.value.allSatisfy(\.isText) }
+        let isChunked = Self.mergeFraming(of: &fields)
+        var bytes = Self.statusLine(status)
+        for field in fields { bytes += Self.line(Array(field.name) + Array(": ".utf8) + field.value) }
+        return .head(bytes + Self.line([]), isChunked: isChunked)
+    }
+
+    /// Merges equal lengths, and transfer codings that change nothing. Others stay as they are.
+    ///
+    /// - Returns: Whether the body is in chunks.
+    private static func mergeFraming(of fields: inout [Field]) -> Bool {
+        let lengths = fields.filter { $0.isNamed("content-length") }
+        if lengths.count > 1 || lengths.first?.value.contains(UInt8(ascii: ",")) == true,
+            let one = lengths.first?.members.first, lengths.allSatisfy({ $0.members.allSatisfy { $0 == one } })
+        {
+            fields.removeAll { $0.isNamed("content-length") }
+            if let field = Field((Array("Content-Length: ".utf8) + one)[...]) { fields.append(field) }
+        }
+        let codings = fields.filter { $0.isNamed("transfer-encoding") }
+        guard !codings.isEmpty else { return false }
+        let members = codings.flatMap(\.members).filter { !$0.elementsEqual("identity".utf8) }
+        guard members.allSatisfy({ $0.elementsEqual("chunked".utf8) }) else { return false }
+        fields.removeAll { $0.isNamed("transfer-encoding") }
+        guard !members.isEmpty, let field = Field(Array("Transfer-Encoding: chunked".utf8)[...]) else { return false }
+        fields.append(field)
+        return true
+    }
+
+    /// A status line with one blank between its parts. That of HTTP/2 or 3 is taken for one of HTTP/1.1, which servers send that put
+    /// a version into a configured text.
+    private static func statusLine(_ line: ArraySlice<UInt8>) -> [UInt8] {
+        let name = line.prefix { !$0.isFieldBlank }
+        let rest = line[name.endIndex...].drop(while: \.isFieldBlank)
+        let isLater = ["http/2", "http/2.0", "http/3", "http/3.0"].contains {
+            name.map(\.lowercased).elementsEqual($0.utf8)
+        }
+        let version = isLater ? Array("HTTP/1.1".utf8) : Array("HTTP".utf8) + name.dropFirst(4)
+        return Self.line(version + [UInt8(ascii: " ")] + rest.map { $0.isText ? $0 : UInt8(ascii: " ") })
+    }
+
+    private static func line(_ text: [UInt8]) -> [UInt8] {
+        (text.contains { $0 >= 0x80 } ? ObsText.encoded(text) ?? text : text) + Array("\r\n".utf8)
+    }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate var trimmingBlanks: ArraySlice<UInt8> {
+        let text = self.drop(while: \.isFieldBlank)
+        return text[..<(text.lastIndex { !$0.isFieldBlank }.map { $0 + 1 } ?? text.startIndex)]
+    }
+}
+
+extension UInt8 {
+    var isFieldBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+
+    /// Whether it may occur in a value (RFC 9110, section 5.5).
+    fileprivate var isText: Bool { self >= 0x20 && self != 0x7F || self == UInt8(ascii: "\t") }
+
+    /// Whether it may occur in a name (RFC 9110, section 5.6.2).
+    fileprivate var isToken: Bool {
+        UInt8(ascii: "0")...UInt8(ascii: "9") ~= self || UInt8(ascii: "a")...UInt8(ascii: "z") ~= self | 0x20
+            || "!#$%&'*+-.^_`|~".utf8.contains(self)
+    }
+
+    fileprivate var lowercased: UInt8 { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self ? self | 0x20 : self }
+}
