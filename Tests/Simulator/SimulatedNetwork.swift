@@ -155,10 +155,11 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             // Differing mirrors: an odd one serves the version before.
             let mirror =
                 self.faults.contains(.differingMirrors) ? Int.random(in: 0...3, using: &self.generator) / 3 : 0
+            let token = origin.hasQueryToken ? "?token=\(expiry)" : "/\(expiry)"
             let target =
                 origin.redirectsHome
-                ? "http://origin/file\(file)/build\(origin.current.number)/signed/\(expiry)"
-                : "http://mirror\(mirror)/file\(file)/signed/\(expiry)"
+                ? "http://origin/file\(file)/build\(origin.current.number)/signed\(token)"
+                : "http://mirror\(mirror)/file\(file)/signed\(token)"
             var answer = none
             answer.head = ResponseHead(status: 302, fields: [.location: target])
             return answer
@@ -169,9 +170,9 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         let isTwin = request.url.path.hasSuffix("/twin") || isVariant
         if isTwin { version = origin.twin(of: version) }
         if request.url.path.contains("/signed") {
-            let expiry = request.url.path.split(separator: "/").last.flatMap { Int64($0) } ?? 0
+            let expiry = request.url.string.split { "/=".contains($0) }.last.flatMap { Int64($0) } ?? 0
             if self.clock.now > .seconds(expiry) {
-                return .init(head: ResponseHead(status: 403), version: version, body: 0..<0)
+                return .init(head: ResponseHead(status: origin.expiredStatus), version: version, body: 0..<0)
             }
             if request.url.host == "mirror1", origin.versions.count > 1 {
                 let before = origin.versions[origin.versions.count - 2]

@@ -70,9 +70,21 @@ package struct SimulatedOrigin {
     package var doesRanges = true
     package var tellsLength = true
     package var dislikesIfRange = false
+    /// The statuses with which it refuses requests with `Range` and `If-Range` that it does not support; nil if it ignores the fields.
+    package var rangeRefusal: Int?
+    package var ifRangeRefusal: Int?
     /// Whether the source redirects to a URL that expires.
     package var redirects = false
     package var tokenLifetime = Duration.seconds(3600)
+
+    /// Whether the token of the redirect's target is its query. Not drawn, so that the random numbers are those of earlier versions.
+    var hasQueryToken: Bool { self.tokenLifetime.components.seconds.isMultiple(of: 3) }
+
+    /// What the target answers once it has expired.
+    var expiredStatus: Int {
+        let statuses = [403, 400, 404, 401, 500]
+        return statuses[Int(self.tokenLifetime.components.seconds) % statuses.count]
+    }
     /// Whether it redirects to a path of its own that names the version.
     package var redirectsHome = false
     /// The number of nodes, each with a tag of its own for the same bytes.
@@ -130,6 +142,10 @@ package struct SimulatedOrigin {
         }
         let condition = request.fields[.ifRange]
         let isMet = condition == nil || (condition == own && !self.dislikesIfRange)
+        let refusal =
+            condition != nil && self.dislikesIfRange
+            ? self.ifRangeRefusal : request.fields[.range] != nil && !self.doesRanges ? self.rangeRefusal : nil
+        if let refusal { return Answer(head: ResponseHead(status: refusal), version: version, body: 0..<0) }
         guard let range = request.fields[.range].flatMap(Self.range), self.doesRanges, isMet else {
             if self.tellsLength { fields[.contentLength] = "\(version.bytes.count)" }
             return Answer(

@@ -11,9 +11,14 @@ extension Simulation {
         if faults.contains(.weakIdentity) {
             origin.identity = SimulatedOrigin.Identity.allCases.randomElement(using: &generator) ?? .strong
         }
-        if faults.contains(.noRanges), Int.random(in: 0..<6, using: &generator) == 0 { origin.doesRanges = false }
+        // How it says so is not drawn, so that the random numbers are those of earlier versions.
+        if faults.contains(.noRanges), Int.random(in: 0..<6, using: &generator) == 0 {
+            origin.doesRanges = false
+            origin.rangeRefusal = [nil, 403, 404, 405, 400, 416, 501][length % 7]
+        }
         if faults.contains(.lies) {
             origin.dislikesIfRange = Int.random(in: 0..<6, using: &generator) == 0
+            origin.ifRangeRefusal = [nil, 412, 400, 501][length % 4]
             origin.tellsLength = Int.random(in: 0..<6, using: &generator) != 0
         }
         if faults.contains(.redirects) {

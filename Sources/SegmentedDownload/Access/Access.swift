@@ -14,6 +14,8 @@ package struct Access: Sendable {
     var cookies = CookieJar()
     /// The addresses that the user gave hosts.
     var addresses: [HostAddress] = []
+    /// What the origins refuse that were asked so far.
+    let refused = RefusedFields()
 
     package init() {}
 
@@ -35,7 +37,11 @@ package struct Access: Sendable {
         var fields = isOwn ? request.fields : request.fields.forAnybody
         guard self.isNamed(source, of: request) else { return fields }
         guard fields[.authorization] == nil else { return fields }
-        let credentials = source.credentials ?? (isOwn ? request.credentials : nil)
+        var credentials = source.credentials ?? (isOwn ? request.credentials : nil)
+        if case .basic(let user, password: "") = credentials {
+            // Only the name was given.
+            credentials = self.netrc?.credentials(for: source.origin.host, user: user) ?? credentials
+        }
         fields[.authorization] = (credentials ?? self.netrc?.credentials(for: source.origin.host))?.fieldValue
         return fields
     }

@@ -2,12 +2,15 @@ package import HTTPTypes
 package import SegmentedDownloadCore
 import Synchronization
 
-/// Follows redirects from a source to its bytes, and remembers the target.
+/// Follows redirects from a source to its bytes, and remembers the target and what the servers on the way refuse.
 ///
-/// All segments are requested from the remembered target. It is forgotten when it stops working, for example when a
-/// signed URL expires. Fields, credentials and cookies of the user are sent only to the source's own origin (RFC 9110,
-/// section 15.4; curl's CVE-2022-27774 shows why the port counts). Another host gets the credentials of its own
-/// entry in the netrc file.
+/// All segments are requested from the remembered target. Whatever else it answers than what was asked for, the source is asked
+/// again: a signed URL may have expired, or be valid once only. Only then the answer counts.
+///
+/// A server that refuses an optional field is asked again without it, see ``OmittedFields``.
+///
+/// Fields, credentials and cookies of the user are sent only to the source's own origin (RFC 9110, section 15.4; curl's
+/// CVE-2022-27774 shows why the port counts). Another host gets the credentials of its own entry in the netrc file.
 package final class RedirectFollower: Sendable {
     private let source: SourceURL
     private let fields: HTTPFields
@@ -21,6 +24,8 @@ package final class RedirectFollower: Sendable {
     private struct Target {
         var url: SourceURL
         var linked: LinkedFile?
+        /// Whether nothing was requested from it yet, because the redirect to it asked to wait.
+        var isDeferred = false
     }
 
     private struct Route {
@@ -30,6 +35,35 @@ package final class RedirectFollower: Sendable {
         var hops: [SourceURL] = []
         /// Whether any response had bytes.
         var hasWorked = false
+        /// What the last request with an answer did not have.
+        var omitted: OmittedFields = []
+        /// The statuses that requests get whatever they leave out.
+        var settled: Set<Int> = []
+        /// Consecutive failures that may be temporary.
+        var failures = 0
+
+        /// Forgets a target. Another request may have found another one meanwhile.
+        mutating func forget(_ target: Target) {
+            if self.pinned?.url == target.url, self.pinned?.isDeferred == target.isDeferred { self.pinned = nil }
+        }
+    }
+
+    /// One request: where it is on its way, and what can still be tried.
+    private struct Trip {
+        var range: RangeRequest
+        var target: Target
+        /// The number of redirects since the source was asked.
+        var redirects = 0
+        /// How often the source was asked again because a new target had already expired.
+        var renewals = 0
+        /// What else can be left out; nil before a refusal.
+        var attempts: [OmittedFields]?
+
+        /// Returns to the source.
+        mutating func restart(at source: SourceURL) {
+            self.target = Target(url: source)
+            self.redirects = 0
+        }
     }
 
     private let route = Mutex(Route())
@@ -58,7 +92,13 @@ package final class RedirectFollower: Sendable {
     /// coincidence.
     private static let renewalsMax = 1
 
-    private var hasWorked: Bool { self.route.withLock { $0.hasWorked } }
+    /// 2: after as many failures that may be temporary, every other first request is a plain one. The server may refuse optional
+    /// fields with a status or an end of the connection that otherwise is temporary.
+    private static let failuresBeforePlain = 2
+
+    /// 3: so often in a row the remembered target may refuse one more request or connection before the source is asked for
+    /// another.
+    private static let refusalsMax = 3
 
     /// The URL that the bytes come from: the last redirect's target, or the source itself.
     package var current: SourceURL { self.route.withLock { $0.pinned?.url } ?? self.source }
@@ -69,8 +109,10 @@ package final class RedirectFollower: Sendable {
     private enum Step<Answer: Sendable>: Sendable {
         case done(Answer)
         case redirected(SourceURL, LinkedFile?)
-        /// The remembered target no longer works.
+        /// The target does not work any more.
         case expired
+        /// The same request is made without the first of these.
+        case again([OmittedFields])
     }
 
     /// Requests a range, follows redirects, and passes the first other response to `consume`, with the digests that it
@@ -82,57 +124,166 @@ package final class RedirectFollower: Sendable {
         to range: RangeRequest, isBroken: @Sendable () -> Bool = { true },
         _ consume: (ResponseHead, RangeResponse, AnnouncedDigests, any ResponseBody) async throws -> Answer
     ) async throws -> Answer {
-        let pinned = self.route.withLock { $0.pinned }
-        var url = pinned?.url ?? self.source
-        var linked = pinned?.linked
-        var redirects = 0
-        var renewals = 0
+        var trip = self.begin(range)
         while true {
-            let isPinned = url != self.source && redirects == 0
-            // A new target may already have expired when it is requested, but only if the source has ever led to bytes.
-            let mayExpire = isPinned || redirects > 0 && renewals < Self.renewalsMax && self.hasWorked
+            let now = trip
+            let url = now.target.url
             var request = TransportRequest(
-                url: url, fields: self.fields(for: url, range),
+                url: url, fields: self.fields(for: url, now.range),
                 allowsClientCertificate: self.sendsIdentity(to: url),
                 allowsPrivateAddresses: self.allowsPrivateAddresses)
-            request.length = range.upperBound.map { $0 - range.lowerBound }
+            request.length = now.range.upperBoundSent.map { $0 - now.range.lowerBound }
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in
-                    let response = self.response(head, to: range, from: url)
+                    let answer = self.response(head, to: now.range, from: url)
                     self.access.cookies.note(head.fields[values: .setCookie], from: url)
-                    if mayExpire, [401, 403, 404, 410].contains(head.status) {
-                        return .expired
+                    let deferral = self.deferral(answer, head, from: url)
+                    if deferral == nil {
+                        if self.isExpired(now, answer, status: head.status) { return .expired }
+                        let attempts = self.attempts(after: answer, now)
+                        if !attempts.isEmpty { return .again(attempts) }
+                        if case .redirected(_, let location) = answer {
+                            return .redirected(
+                                try self.target(location, from: url, redirects: now.redirects), LinkedFile(head.fields))
+                        }
                     }
-                    if case .redirected(_, let location) = response {
-                        return .redirected(
-                            try self.target(location, from: url, redirects: redirects), LinkedFile(head.fields))
-                    }
-                    let announced = AnnouncedDigests(head, of: response, linked: linked)
-                    let judged = response.stating(self.digests(announced, of: response, to: range), to: range)
-                    self.arrive(at: Target(url: url, linked: linked), with: judged)
+                    let response = deferral ?? answer
+                    let announced = AnnouncedDigests(head, of: response, linked: now.target.linked)
+                    let judged = response.stating(self.digests(announced, of: response, to: now.range), to: now.range)
+                    self.note(judged, now)
                     return .done(try await consume(head, judged, announced, body))
                 }
             } catch {
-                // After an error the source is asked again next time: it may lead to a better target.
-                if isPinned, isBroken() { self.route.withLock { $0.pinned = nil } }
+                if isBroken() { self.noteFailure(error, now) }
                 throw error
             }
             switch step {
             case .done(let answer): return answer
             case .expired:
-                // Another request may have found a new target meanwhile.
-                self.route.withLock { if $0.pinned?.url == url { $0.pinned = nil } }
-                url = self.source
-                linked = nil
-                renewals += redirects > 0 ? 1 : 0
-                redirects = 0
+                self.route.withLock { $0.forget(now.target) }
+                trip.renewals += trip.redirects > 0 ? 1 : 0
+                trip.restart(at: self.source)
+            case .again(let attempts):
+                trip.range.omitted = attempts[0]
+                trip.attempts = Array(attempts.dropFirst())
+                // A target may be valid once only.
+                trip.restart(at: self.source)
             case .redirected(let target, let said):
-                linked = said ?? linked
-                self.route.withLock { $0.hops = (redirects == 0 ? [] : $0.hops) + [target] }
-                redirects += 1
-                url = target
+                self.route.withLock { $0.hops = (now.redirects == 0 ? [] : $0.hops) + [target] }
+                trip.redirects += 1
+                trip.target = Target(url: target, linked: said ?? now.target.linked)
             }
+        }
+    }
+
+    /// Begins a request at the remembered target, without what is refused.
+    private func begin(_ range: RangeRequest) -> Trip {
+        self.route.withLock { route in
+            var trip = Trip(range: range, target: route.pinned ?? Target(url: self.source))
+            trip.redirects = trip.target.isDeferred ? 1 : 0
+            trip.range.omitted = route.omitted
+            guard range.identity == nil, !route.hasWorked else { return trip }
+            let isPlain = route.failures >= Self.failuresBeforePlain && route.failures.isMultiple(of: 2)
+            trip.range.omitted.formUnion(isPlain ? self.mayOmit : self.access.refused[self.source.origin])
+            return trip
+        }
+    }
+
+    /// What may be left out. A server that does not know `Range` cannot send a part.
+    private var mayOmit: OmittedFields { self.part == nil ? .all : OmittedFields.all.subtracting(.range) }
+
+    /// A redirect to the same resource that asks to wait, as a refusal: the file is not there yet. Its target is asked next. Other
+    /// redirects are followed at once, as by other clients.
+    private func deferral(_ answer: RangeResponse, _ head: ResponseHead, from url: SourceURL) -> RangeResponse? {
+        guard case .redirected(let status, let location) = answer, let wait = RangeResponse.retryAfter(head),
+            wait.seconds > 0,
+            let target = try? url.resolve(location: location), target.origin == url.origin, target.path == url.path
+        else { return nil }
+        self.route.withLock { $0.pinned = Target(url: target, isDeferred: true) }
+        return .refused(status: status, retryAfter: wait)
+    }
+
+    /// Whether an answer says no more than that a target does not work any more.
+    private func isExpired(_ trip: Trip, _ response: RangeResponse, status: Int) -> Bool {
+        guard trip.target.url != self.source else { return false }
+        guard trip.redirects == 0 else {
+            // A new target may already have expired when it is requested, but only if the source has ever led to bytes.
+            guard trip.renewals < Self.renewalsMax, self.route.withLock({ $0.hasWorked }) else { return false }
+            return switch response {
+            case .rejected, .unauthorized: true
+            default: false
+            }
+        }
+        switch response {
+        case .partial, .notModified, .ignoresRanges: return false
+        // Instead of bytes it may be a page that says so. With another validator it may be from another node of a server farm.
+        case .whole, .changed, .moved: return status == 200 && trip.range.isRanged && trip.range.identity != nil
+        case .refused(let status, _) where TransientStatus.refusals.contains(status):
+            return self.route.withLock { $0.failures >= Self.refusalsMax }
+        case .redirected, .refused, .unauthorized, .rejected, .malformed, .unsatisfiable: return true
+        }
+    }
+
+    /// What can be left out of a request that was refused. The number of connections is not the reason.
+    private func attempts(after response: RangeResponse, _ trip: Trip) -> [OmittedFields] {
+        let status: Int
+        switch response {
+        case .rejected(let said): status = said
+        case .unsatisfiable(completeLength: nil): status = 416
+        default: return []
+        }
+        guard !trip.range.isAdditional, !self.route.withLock({ $0.settled.contains(status) }) else { return [] }
+        if let attempts = trip.attempts {
+            if attempts.isEmpty { self.route.withLock { _ = $0.settled.insert(status) } }
+            return attempts
+        }
+        let omitted = trip.range.omitted
+        let attempts = OmittedFields.attempts(after: status, to: trip.range)
+            .map { $0.intersection(self.mayOmit.union(.distantEnd)).union(omitted) }
+            .filter { $0 != omitted }
+        // Another file of the origin needed what was left out.
+        return omitted.isEmpty ? attempts : attempts + [[]]
+    }
+
+    /// Remembers a target that has answered with what was asked for, and what was left out.
+    private func note(_ response: RangeResponse, _ trip: Trip) {
+        let pinned = trip.target.url == self.source ? nil : Target(url: trip.target.url, linked: trip.target.linked)
+        self.route.withLock { route in
+            switch response {
+            case .partial, .whole, .notModified:
+                (route.pinned, route.failures) = (pinned, 0)
+                route.hasWorked = route.hasWorked || response.hasBytes
+                // A range of the file that is refused now may be served later.
+                let omitted = trip.range.identity == nil ? trip.range.omitted : trip.range.omitted.subtracting(.range)
+                if case .whole = response {
+                    route.omitted = omitted
+                } else {
+                    route.omitted = omitted.subtracting(.range)
+                }
+            case .ignoresRanges, .unsatisfiable: route.pinned = pinned
+            case .refused(let status, _) where TransientStatus.refusals.contains(status):
+                (route.pinned, route.failures) = (pinned, route.failures + 1)
+            case .refused(_, let retryAfter):
+                // With a time, it says that the file will be there.
+                route.failures += retryAfter == nil ? 1 : 0
+                route.forget(trip.target)
+            case .redirected, .unauthorized, .rejected, .malformed: route.forget(trip.target)
+            case .moved, .changed: break
+            }
+        }
+        if response.hasBytes, trip.range.identity == nil {
+            self.access.refused.note(trip.range.omitted, by: self.source.origin)
+        }
+    }
+
+    /// After an error the source is asked again next time: it may lead to a better target.
+    private func noteFailure(_ error: any Error, _ trip: Trip) {
+        let isOfNetwork = (error as? DownloadError)?.code == .network
+        self.route.withLock { route in
+            // A target that was found a moment ago may still be the best one.
+            if trip.redirects == 0 || trip.target.isDeferred { route.forget(trip.target) }
+            if isOfNetwork { route.failures += 1 }
         }
     }
 
@@ -147,21 +298,6 @@ package final class RedirectFollower: Sendable {
         return []
     }
 
-    /// Remembers the target that a response came from, unless it has another resource or version than the requested one.
-    private func arrive(at target: Target, with response: RangeResponse) {
-        switch response {
-        case .moved, .changed: return
-        case .partial, .whole, .notModified, .unsatisfiable, .ignoresRanges, .redirected, .refused, .unauthorized,
-            .rejected,
-            .malformed:
-            break
-        }
-        self.route.withLock { route in
-            route.pinned = target.url == self.source ? nil : target
-            route.hasWorked = route.hasWorked || response.hasBytes
-        }
-    }
-
     /// The resource that a target represents.
     private func locator(of target: SourceURL) -> ResourceLocator {
         let requested = self.source.resourceText + (self.part?.suffix ?? "")
@@ -170,7 +306,15 @@ package final class RedirectFollower: Sendable {
 
     /// The meaning of a response from a target.
     private func response(_ head: ResponseHead, to range: RangeRequest, from target: SourceURL) -> RangeResponse {
-        guard let part else { return RangeResponse(request: range, head: head, locator: self.locator(of: target)) }
+        guard let part else {
+            let response = RangeResponse(request: range, head: head, locator: self.locator(of: target))
+            // The answer to a plain request does not show whether the server serves ranges, but may say so.
+            guard range.omitted.contains(.range), range.isRanged, range.identity == nil,
+                case .whole(let resource) = response,
+                let length = resource.completeLength, length > 0, head.offersRanges
+            else { return response }
+            return .partial(ByteRange(0..<length), resource)
+        }
         return RangeResponse(request: range, head: head, locator: self.locator(of: target), part: part)
     }
 
@@ -209,13 +353,22 @@ package final class RedirectFollower: Sendable {
         }
         if fields[.accept] == nil { fields[.accept] = "*/*" }
         // Ranges count encoded bytes. With a content coding the segments would not be parts of the file.
-        fields[.acceptEncoding] = "identity"
+        fields[.acceptEncoding] = range.omitted.contains(.coding) ? nil : "identity"
         fields[.range] = self.part?.fieldValue(for: range) ?? range.rangeFieldValue
         fields[.ifRange] = range.ifRangeFieldValue
         fields[.ifNoneMatch] = range.ifNoneMatchFieldValue
-        fields[.ifModifiedSince] = range.modifiedSince?.fieldValue
-        if range.confirms { fields[.cacheControl] = "no-cache" }
+        if !range.omitted.contains(.conditions) {
+            fields[.ifModifiedSince] = range.modifiedSince?.fieldValue
+            if range.confirms { fields[.cacheControl] = "no-cache" }
+        }
         if range.closesConnection { fields[.connection] = "close" }
         return fields
+    }
+}
+
+extension ResponseHead {
+    /// Whether the server says that it serves ranges of bytes (RFC 9110 §14.3).
+    fileprivate var offersRanges: Bool {
+        self.fields[values: .acceptRanges].contains { $0.lowercased().contains("bytes") }
     }
 }

@@ -198,6 +198,7 @@ extension Fetching {
         // Another lease fetches the rest.
         case .failed where lease.revocation == .outrun: break
         case .failed(let failure):
+            if lease.wasAccepted, failure.code == .network { self.traffic.noteCut(now: now) }
             if lease.hasProgressed, failure.isTransient {
                 self.pace(lease, now: now)
                 actions.append(

@@ -179,6 +179,7 @@ struct Fetching: Hashable, Sendable {
             )
         }
         request.closesConnection = self.sources[source].deviations.disagreement.isOpen
+        request.isAdditional = self.leases.contains { $0.order.source == source }
         return request
     }
 

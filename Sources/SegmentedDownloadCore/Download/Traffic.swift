@@ -19,6 +19,8 @@ struct Traffic: Hashable, Sendable {
     /// How often silent connections were replaced since all requests were last answered.
     private(set) var silences = 0
     private var malformed = 0
+    /// When a connection was last cut while it received bytes.
+    private var cutAt: Duration?
     private var speedWindow: SpeedWindow
 
     init(_ controller: ConcurrencyController, now: Duration) {
@@ -35,6 +37,15 @@ struct Traffic: Hashable, Sendable {
         if count > 0 || isHeld { self.servedAt = now }
         self.bytesReceived += count
     }
+
+    /// 60 s: servers that ban an address for its number of connections cut these first, and few ban it for longer.
+    private static let banMax: Duration = .seconds(60)
+
+    /// Records that a connection was cut while it received bytes.
+    mutating func noteCut(now: Duration) { self.cutAt = now }
+
+    /// Whether what the server refuses now may be due to connections that it has cut.
+    func mayBeBanned(now: Duration) -> Bool { self.cutAt.map { now - $0 < Self.banMax } ?? false }
 
     /// How long ago a byte last arrived.
     func waited(now: Duration) -> Duration { now - self.servedAt }

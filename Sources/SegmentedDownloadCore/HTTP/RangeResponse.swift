@@ -32,6 +32,11 @@ package struct RangeRequest: Hashable, Sendable {
     package var confirms = false
     /// The date to send as `If-Modified-Since`, which asks whether a file of that date is still current. Absent if none is sent.
     package var modifiedSince: HTTPDate?
+    /// What is not sent, because the server refuses it.
+    package var omitted: OmittedFields = []
+    /// Whether the source has another connection. A refusal may then concern the number of connections, so nothing is left out
+    /// after it.
+    package var isAdditional = false
 
     package init(
         lowerBound: Int64 = 0,
@@ -56,9 +61,25 @@ package struct RangeRequest: Hashable, Sendable {
 
     /// The value of the `Range` field, absent if none is sent.
     package var rangeFieldValue: String? {
-        guard self.isRanged else { return nil }
-        guard let upperBound = self.upperBound else { return "bytes=\(self.lowerBound)-" }
+        guard self.isRanged, !self.omitted.contains(.range) else { return nil }
+        guard let upperBound = self.upperBoundSent else { return "bytes=\(self.lowerBound)-" }
         return ByteRange(self.lowerBound..<upperBound).fieldValue
+    }
+
+    /// The number of bytes requested, absent if the range is open-ended.
+    package var length: Int64? { self.upperBound.map { $0 - self.lowerBound } }
+
+    /// The end of the bytes that are asked for, which may be fewer than those that are wanted.
+    package var upperBoundSent: Int64? {
+        guard self.omitted.contains(.distantEnd), self.length ?? .max > OmittedFields.rangeMax else {
+            return self.upperBound
+        }
+        return self.lowerBound + OmittedFields.rangeMax
+    }
+
+    /// Whether it has one of the fields that are called conditions in ``OmittedFields``.
+    var isConditional: Bool {
+        self.ifRangeFieldValue != nil || self.ifNoneMatchFieldValue != nil || self.modifiedSince != nil || self.confirms
     }
 
     /// The reason why the response is not from the expected resource or version; nil if it may be.
@@ -84,7 +105,7 @@ package struct RangeRequest: Hashable, Sendable {
         }
         if let difference = identity.validator.difference(fromUnmodified: stated) { return .changed(difference) }
         // 0 and the length of the requested range are common mistakes: RFC 9110 §8.6 wants that of the 200 response.
-        let asked = self.upperBound.map { $0 - self.lowerBound }
+        let asked = self.length
         guard case .exact(let length) = ContentLength.parse(head.values(.contentLength)), length > 0, length != asked
         else { return nil }
         let current = RemoteResource(completeLength: length, contentEncoding: identity.contentEncoding)
@@ -100,11 +121,12 @@ package struct RangeRequest: Hashable, Sendable {
     }
 
     package var ifRangeFieldValue: String? {
-        self.sendsIfRange ? self.identity?.validator.ifRangeFieldValue : nil
+        self.sendsIfRange && !self.omitted.contains(.conditions) ? self.identity?.validator.ifRangeFieldValue : nil
     }
 
     package var ifNoneMatchFieldValue: String? {
-        self.sendsIfNoneMatch ? self.identity?.validator.entityTag?.fieldValue : nil
+        self.sendsIfNoneMatch && !self.omitted.contains(.conditions)
+            ? self.identity?.validator.entityTag?.fieldValue : nil
     }
 }
 
@@ -147,11 +169,14 @@ package enum RangeResponse: Hashable, Sendable {
         case 206: self = Self.partial(request, head, locator)
         case 304 where request.sendsIfNoneMatch || request.modifiedSince != nil:
             self = request.objection(to: locator) ?? request.objection(toUnmodified: head) ?? .notModified()
-        case 301, 302, 303, 307, 308: self = Self.redirect(head)
+        // Other clients follow 300 too, and unknown ones are treated as 300 (RFC 9110 §15).
+        case 300...399 where head.status != 304: self = Self.redirect(head)
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
             self = .unauthorized(status: head.status, challenge: head.values(name).first)
         case _ where TransientStatus.contains(head.status):
+            self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
+        case 400...599 where Self.retryAfter(head) != nil:
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(request, head, locator)
         case 400...599: self = .rejected(status: head.status)
@@ -337,7 +362,8 @@ package enum RangeResponse: Hashable, Sendable {
         return resource
     }
 
-    private static func retryAfter(_ head: ResponseHead) -> RetryAfter? {
+    /// How long the server asks to wait, by the first `Retry-After` field.
+    package static func retryAfter(_ head: ResponseHead) -> RetryAfter? {
         head.values(.retryAfter).first.flatMap { RetryAfter(fieldValue: $0, date: head.date, fallbackNow: nil) }
     }
 }

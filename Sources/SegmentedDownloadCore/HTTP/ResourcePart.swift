@@ -24,7 +24,7 @@ package struct ResourcePart: Hashable, Sendable {
     /// request is for the whole part.
     package func fieldValue(for request: RangeRequest) -> String {
         let first = self.shifted(request.lowerBound)
-        let end = request.upperBound.map { self.shifted($0) } ?? .max
+        let end = request.upperBoundSent.map { self.shifted($0) } ?? .max
         let last = min(end, self.upperBound ?? .max)
         guard last < .max else { return "bytes=\(first)-" }
         // Bytes behind the part are not asked for knowingly. Their response would be refused.

@@ -8,9 +8,9 @@ struct Disagreement: Hashable, Sendable {
     private var differences: [String] = []
     private var count = 0
 
-    /// 16 attempts for each version seen. Of two nodes chosen at random, 32 attempts miss one with a probability of 1
-    /// in 4 billion; of three nodes, 1 in 400,000.
-    static let attemptsPerVersion = 16
+    /// 8 attempts for each version seen. Of two nodes chosen at random, 16 attempts miss one with a probability of 1 in 65,000; of
+    /// three nodes, 24 attempts with 1 in 17,000. Behind a redirect each attempt is two requests.
+    static let attemptsPerVersion = 8
 
     /// The largest number of distinct versions that is counted, which bounds the attempts.
     static let versionsMax = 16
@@ -27,9 +27,10 @@ struct Disagreement: Hashable, Sendable {
     /// 4: bytes of another place can still be compared, which costs about as much as a few requests.
     static let attemptsForPlace = 4
 
-    /// The first attempts follow immediately, later ones at intervals of up to 100 ms.
-    private static let delayStep: Duration = .milliseconds(5)
-    private static let delayMaximum: Duration = .milliseconds(100)
+    /// The second attempt follows at once, later ones at intervals that grow to 400 ms: a server that always answers with something
+    /// else is asked a few times a second, also if each attempt is two requests.
+    private static let delayStep: Duration = .milliseconds(50)
+    private static let delayMaximum: Duration = .milliseconds(400)
 
     /// 4: of two nodes chosen at random, as many attempts in a row miss one with a probability of 1 in 16.
     private static let attemptsAtOnce = 4

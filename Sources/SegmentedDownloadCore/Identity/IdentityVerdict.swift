@@ -2,14 +2,15 @@
 ///
 /// A new response supports the statements there are, contradicts them, or says nothing about them:
 ///
-/// | the new response states | same place | same request, another path of the origin | another origin | another request |
-/// |---|---|---|---|---|
-/// | another length, coding or digest | changed | changed | changed | elsewhere, other file |
-/// | another validator, or none any more | changed | changed | nothing | other file if tag and date differ and the origin is the same |
-/// | a date after the download began, not the recorded one | changed | changed | changed | other file |
-/// | an equal strong tag with another date | unproven | nothing | nothing | nothing |
-/// | an equal strong tag or date | same | nothing | nothing | nothing |
-/// | no validator that could prove it | unproven | nothing | nothing | nothing |
+/// | the new response states | same place | same request, another query | another path of the origin | another origin | another request |
+/// |---|---|---|---|---|---|
+/// | another length, coding or digest | changed | changed | changed | changed | elsewhere, other file |
+/// | another validator, or none any more | changed | changed | changed | nothing | other file if tag and date differ and the origin is the same |
+/// | a date after the download began, not the recorded one | changed | changed | changed | changed | other file |
+/// | an equal strong tag with another date | unproven | nothing | nothing | nothing | nothing |
+/// | an equal strong tag and length | same | same | nothing | nothing | nothing |
+/// | an equal date, or strong tag without length | same | nothing | nothing | nothing | nothing |
+/// | no validator that could prove it | unproven | nothing | nothing | nothing | nothing |
 ///
 /// Where a response says nothing, bytes are compared before its own are used. Contrary evidence is overruled only by a
 /// digest of the whole file that the user gave, which callers check. Only ``RemoteResource/verdict(on:)`` makes this decision.
@@ -49,8 +50,14 @@ extension RemoteResource {
         if let difference = self.contradiction(of: self.validator, at: relation, by: current) {
             return relation.other(difference)
         }
+        let comparison = self.validator.compare(with: current.validator)
+        if relation == .otherQuery, comparison == .same(.etag), self.completeLength != nil,
+            self.completeLength == current.completeLength
+        {
+            return .same(.etag)
+        }
         guard relation == .same else { return .elsewhere(nil) }
-        return switch self.validator.compare(with: current.validator) {
+        return switch comparison {
         case .same(let proof): .same(proof)
         case .changed: .changed(Self.difference(of: self.validator, current.validator))
         case .unproven: .unproven
@@ -62,7 +69,7 @@ extension RemoteResource {
         of recorded: Validator, at relation: ResourceRelation, by current: RemoteResource
     ) -> String? {
         switch relation {
-        case .same, .sameOrigin, .unknown:
+        case .same, .otherQuery, .sameOrigin, .unknown:
             return recorded.compare(with: current.validator) == .changed
                 ? Self.difference(of: recorded, current.validator) : nil
         case .otherRequest(isSameOrigin: true) where recorded.differsEntirely(from: current.validator):
@@ -126,7 +133,7 @@ extension ResourceRelation {
     /// The verdict on a file that certainly differs.
     fileprivate func other(_ difference: String) -> IdentityVerdict {
         switch self {
-        case .same, .sameOrigin, .otherOrigin, .unknown: .changed(difference)
+        case .same, .otherQuery, .sameOrigin, .otherOrigin, .unknown: .changed(difference)
         case .otherRequest: .elsewhere(difference)
         }
     }

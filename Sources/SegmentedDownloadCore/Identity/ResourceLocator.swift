@@ -15,6 +15,7 @@ package enum ResourceLocator: Hashable, Sendable {
         switch (self, other) {
         case (.named(let left), .named(let right)):
             guard left != right else { return .same }
+            if left.requested == right.requested, left.place.utf8.elementsEqual(right.place.utf8) { return .otherQuery }
             return ResourceRelation(
                 isSameRequest: left.requested == right.requested,
                 isSameOrigin: left.origin.utf8.elementsEqual(right.origin.utf8))
@@ -48,7 +49,9 @@ package enum ResourceLocator: Hashable, Sendable {
 package enum ResourceRelation: Hashable, Sendable {
     /// The same request led to the same URL.
     case same
-    /// The same request led to another path or query of the same origin.
+    /// The same request led to the same path with another query, which often holds a token of an unknown kind.
+    case otherQuery
+    /// The same request led to another path of the same origin, or to another query of an unknown path.
     case sameOrigin
     /// The same request led to another origin.
     case otherOrigin

@@ -14,6 +14,9 @@ package struct ResourceName: Hashable, Sendable {
         self.target = target
     }
 
+    /// The target without its query.
+    var place: Substring { self.target.prefix { $0 != "?" } }
+
     /// The scheme, host and port of the target: its text before the path.
     package var origin: Substring {
         let scheme = self.target.utf8.split(separator: UInt8(ascii: ":"), maxSplits: 1).first?.count ?? 0

@@ -59,6 +59,7 @@ extension Fetching {
             self.sources[source].deviations.disagreement.isOpen
             || self.comparisons.confirmation.disagreement(of: source).isOpen
         request.confirms = confirms
+        request.isAdditional = self.leases.contains { $0.order.source == source }
         let order = FetchOrder(
             lease: self.context.makeLease(), source: source, segment: .none, request: request,
             writesFrom: spot.upperBound, limit: spot.upperBound)

@@ -78,6 +78,7 @@ extension Fetching {
         }
         request.isServed = self.isServed(by: source, besides: lease?.id)
         request.hasServed = self.sources[source].resource != nil
+        request.mayBeBanned = self.traffic.mayBeBanned(now: now)
         // If the other one has just ended, the request is made again, alone.
         request.isAdditional = others.contains { $0.order.source == source } || lease?.isAdditional ?? false
         return self.context.decision(on: request)

@@ -56,6 +56,8 @@ package struct FailedRequest: Hashable, Sendable {
     package var isAdditional = false
     /// Whether the source has served the file in this run.
     package var hasServed = false
+    /// Whether the server has cut connections shortly before. It may refuse every request for a while, because there were too many.
+    package var mayBeBanned = false
     /// Whether the group decides when the host is asked again after a refusal.
     package var isPaced = false
 
@@ -74,7 +76,9 @@ package struct FailedRequest: Hashable, Sendable {
             if self.isServed { return true }
             if self.isAdditional { return failures < RetryPolicy.additionalFailuresMax }
             return self.hasServed && !self.hasAlternative && !self.failure.isTransient
-                && failures < min(RetryPolicy.loneFailuresMax, retriesMax)
+                && failures
+                    < min(
+                        self.mayBeBanned ? RetryPolicy.bannedFailuresMax : RetryPolicy.loneFailuresMax, retriesMax)
         default: return false
         }
     }
@@ -103,6 +107,9 @@ extension RetryPolicy {
     /// 3: how often a source that has served the file in this run may fail for good without another connection. It may count
     /// a connection that has just broken for a second or so.
     package static let loneFailuresMax = 3
+
+    /// 8: the same if the server has just cut connections. The delays add up to 46 s on average: bans of 10 to 30 s are usual.
+    package static let bannedFailuresMax = 8
 
     /// Decides what follows a failed request.
     package func decision(on request: FailedRequest, using generator: inout SplitMix64) -> RetryDecision {

@@ -241,7 +241,7 @@ struct JobTests {
     @Test(
         "Failed entries do not stop the others; their list is an input, and the job is complete once they are fetched")
     func failures() async throws {
-        try await Self.withList(30, query: { $0 % 10 == 3 ? "?fail=404:1" : "" }) { command, origin in
+        try await Self.withList(30, query: { $0 % 10 == 3 ? "?fail=404:2" : "" }) { command, origin in
             let list = ["--job", "records", "-i", "list", "-d", "out"]
             let outcome = try await command.run(list)
             #expect(outcome.status == 16, "\(outcome)")
@@ -481,7 +481,7 @@ struct JobTests {
 
     @Test("With a umask of 002 tasks run, resume and report, and no record can be written by the group")
     func umask() async throws {
-        try await Self.withList(30, query: { $0 == 7 ? "?fail=404:1" : "" }) { command, _ in
+        try await Self.withList(30, query: { $0 == 7 ? "?fail=404:2" : "" }) { command, _ in
             let run = { (arguments: [String]) in
                 try await command.run(arguments, shell: #"umask 002; "$0" "$@""#)
             }

@@ -85,7 +85,7 @@ struct RecordedServers: Sendable {
     /// A store with URLs that expire after 32 KiB.
     private static func presigned(_ request: RoutedRequest) -> RoutedAnswer {
         if request.query.contains("X-Amz-Signature=new") { return .content("/64K/x?seed=1&etag=a") }
-        return request["range"]?.hasPrefix("bytes=0-") ?? true
+        return request["range"]?.hasPrefix("bytes=0-") ?? false
             ? .content("/64K/x?seed=1&etag=a&close-after=32K:all")
             : .document(
                 status: 403, fields: [("Content-Type", "application/xml")], "<Error><Code>AccessDenied</Code></Error>")

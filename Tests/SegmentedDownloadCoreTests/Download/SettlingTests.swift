@@ -234,7 +234,7 @@ struct SettlingTests {
         let order = try fetching.asked()
         #expect(order.request.closesConnection)
         _ = fetching.responded(order.lease, .changed("x"), now: .seconds(5))
-        #expect(fetching.plan[order.segment]?.retryAt == .seconds(5) + .milliseconds(15) && fetching.outcome == nil)
+        #expect(fetching.plan[order.segment]?.retryAt == .seconds(5) + .milliseconds(150) && fetching.outcome == nil)
         var sampling = Fetching.sample(missing: [1 << 20..<64 << 20], hosts: ["one", "two"])
         sampling.sources[Self.two].resource = .tagged("\"b\"", length: Self.length)
         let sample = sampling.sample(0..<1000, from: Self.two, now: .zero)

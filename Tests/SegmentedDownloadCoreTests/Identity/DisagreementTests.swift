@@ -9,22 +9,22 @@ struct DisagreementTests {
         (0..<count).reduce(into: Disagreement()) { $0.note("\($1 % versions)") }
     }
 
-    @Test("They are a change after 16 attempts for each version seen, the recorded one among them")
+    @Test("They are a change after 8 attempts for each version seen, the recorded one among them")
     func change() {
-        for (versions, attempts) in [(1, 32), (2, 48), (16, 272), (40, 272)] {
+        for (versions, attempts) in [(1, 16), (2, 24), (16, 136), (40, 136)] {
             #expect(!Self.noted(attempts - 1, versions: versions).isChange, "\(versions) versions")
             #expect(Self.noted(attempts, versions: versions).isChange, "\(versions) versions")
         }
         #expect(!Self.noted(7).isChangeOfFinishedFile && Self.noted(8).isChangeOfFinishedFile)
     }
 
-    @Test("The first attempts follow at once, later ones up to a tenth of a second apart, and then once a second")
+    @Test("The second attempt follows at once, later ones up to 400 ms apart, and then once a second")
     func delay() {
-        #expect(
-            [1, 2, 5, 21, 22, 31].map { Self.noted($0).delay() } == [0, 5, 20, 100, 100, 100].map { .milliseconds($0) })
-        #expect(Self.noted(32).delay() == .seconds(1))
+        let delays = [1, 2, 5, 9, 10, 15].map { Self.noted($0).delay() }
+        #expect(delays == [0, 50, 200, 400, 400, 400].map { .milliseconds($0) })
+        #expect(Self.noted(16).delay() == .seconds(1))
         // While the recorded version is received there is time.
-        #expect([4, 5].map { Self.noted($0).delay(isServed: true) } == [.milliseconds(15), .seconds(1)])
+        #expect([4, 5].map { Self.noted($0).delay(isServed: true) } == [.milliseconds(150), .seconds(1)])
     }
 
     @Test("The recorded validator ends it; which others there were stays known")
@@ -35,7 +35,7 @@ struct DisagreementTests {
         #expect(!disagreement.isOpen)
         disagreement.note("0")
         #expect(disagreement.isOpen && disagreement.isNew)
-        for _ in 1..<63 { disagreement.note("0") }
+        for _ in 1..<31 { disagreement.note("0") }
         #expect(!disagreement.isChange)
         disagreement.note("0")
         #expect(disagreement.isChange)

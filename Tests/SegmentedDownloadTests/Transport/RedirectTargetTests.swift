@@ -10,17 +10,28 @@ struct RedirectTargetTests {
     /// Sends the given answers in order, and records what was requested.
     private final class Scripted: HTTPTransport {
         private let answers: Mutex<[ResponseHead]>
-        private let paths = Mutex<[String]>([])
+        private let requests = Mutex<[TransportRequest]>([])
 
         init(_ answers: [ResponseHead]) { self.answers = Mutex(answers) }
 
-        var requested: [String] { self.paths.withLock { $0 } }
+        var requested: [String] { self.requests.withLock { $0.map(\.url.path) } }
+
+        /// The optional fields of each request, without its Accept-Encoding if that is the usual one.
+        var fields: [String] {
+            self.requests.withLock { requests in
+                requests.map { request in
+                    let coding = request.fields[.acceptEncoding] == "identity" ? [] : ["any coding"]
+                    return ([request.fields[.range], request.fields[.ifRange]].compactMap(\.self) + coding)
+                        .joined(separator: ", ")
+                }
+            }
+        }
 
         func withResponse<Answer: Sendable>(
             to request: TransportRequest,
             _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
         ) async throws -> Answer {
-            self.paths.withLock { $0.append(request.url.path) }
+            self.requests.withLock { $0.append(request) }
             let head = try self.answers.withLock { answers in
                 try #require(!answers.isEmpty)
                 return answers.removeFirst()
@@ -63,5 +74,132 @@ struct RedirectTargetTests {
         #expect(answers.first == .moved(nil))
         #expect(answers.map(\.hasBytes) == [false, true, true])
         #expect(transport.requested == ["/file", "/one", "/one", "/file", "/two", "/file", "/one", "/one"])
+    }
+
+    private static func follower(_ transport: Scripted, _ access: Access = Access(), path: String = "/file") throws
+        -> RedirectFollower
+    {
+        RedirectFollower(
+            source: try SourceURL("http://host\(path)"), fields: [:], access: access, transport: transport)
+    }
+
+    private static func whole(offersRanges: Bool = false) -> ResponseHead {
+        ResponseHead(
+            status: 200,
+            fields: offersRanges
+                ? [.contentLength: "10", .eTag: "\"a\"", .acceptRanges: "bytes"]
+                : [.contentLength: "10", .eTag: "\"a\""])
+    }
+
+    private static func refusal(_ status: Int) -> ResponseHead { ResponseHead(status: status, fields: [:]) }
+
+    @Test(
+        "A target that answers with anything else than what was asked for is forgotten, and the source asked again",
+        arguments: [400, 401, 403, 404, 405, 410, 416, 500, 502, 302, 200])
+    func expired(status: Int) async throws {
+        let page: ResponseHead =
+            status == 302
+            ? Self.redirect(to: "/expired")
+            : ResponseHead(status: status, fields: [.contentLength: "3", .eTag: "\"b\""])
+        let transport = Scripted([
+            Self.redirect(to: "/obj?token=1"), Self.bytes, page, Self.redirect(to: "/obj?token=2"), Self.bytes,
+        ])
+        let follower = try Self.follower(transport)
+        let first = try await follower.withResponse(to: RangeRequest(lowerBound: 0)) { _, response, _, _ in response }
+        let range = RangeRequest(lowerBound: 0, upperBound: 10, identity: first.resource)
+        // Another query of the same path is the same file if its strong tag and its length are equal.
+        #expect(try await follower.withResponse(to: range) { _, response, _, _ in response.hasBytes })
+        #expect(transport.requested == ["/file", "/obj", "/obj", "/file", "/obj"])
+    }
+
+    @Test("A redirect to the same resource that asks to wait is a refusal, and its target is asked next")
+    func deferred() async throws {
+        let wait = ResponseHead(status: 301, fields: [.location: "/file?n=1", .retryAfter: "2"])
+        let elsewhere = ResponseHead(status: 301, fields: [.location: "/other", .retryAfter: "2"])
+        let transport = Scripted([wait, wait, elsewhere, Self.bytes])
+        let follower = try Self.follower(transport)
+        for _ in 0..<2 {
+            let answer = try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+            #expect(
+                answer == .refused(status: 301, retryAfter: RetryAfter(fieldValue: "2", date: nil, fallbackNow: nil)))
+        }
+        #expect(try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response.hasBytes })
+        #expect(transport.requested == ["/file", "/file", "/file", "/other"])
+    }
+
+    @Test(
+        "What a server refuses is left out of the request, which is made again, and of the first one for another file",
+        arguments: [
+            (405, Self.whole(), ["bytes=0-", "any coding"], "any coding"),
+            (404, Self.whole(offersRanges: true), ["bytes=0-", "any coding"], "any coding"),
+            (406, Self.bytes, ["bytes=0-", "bytes=0-, any coding"], "bytes=0-, any coding"),
+            (400, Self.bytes, ["bytes=0-", "bytes=0-67108863"], "bytes=0-67108863"),
+            (416, Self.bytes, ["bytes=0-", "bytes=0-67108863"], "bytes=0-67108863"),
+        ])
+    func refused(status: Int, answer: ResponseHead, requests: [String], next: String) async throws {
+        let transport = Scripted([Self.refusal(status), answer, answer])
+        let access = Access()
+        let response = try await Self.follower(transport, access).withResponse(to: RangeRequest()) {
+            _, response, _, _ in response
+        }
+        // A server that says so serves ranges, although it refused this one.
+        #expect(response.hasBytes && response.hasAllBytes)
+        if answer == Self.whole(offersRanges: true) {
+            guard case .partial = response else { throw DownloadError(.internal, "\(response)") }
+        }
+        _ = try await Self.follower(transport, access, path: "/other").withResponse(to: RangeRequest()) {
+            _, response, _, _ in response
+        }
+        #expect(transport.fields == requests + [next])
+    }
+
+    @Test("A status that a request gets whatever it leaves out is final, and is not asked about again")
+    func final() async throws {
+        let transport = Scripted(Array(repeating: Self.refusal(403), count: 4))
+        let follower = try Self.follower(transport)
+        for _ in 0..<2 {
+            #expect(
+                try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+                    == .rejected(status: 403))
+        }
+        #expect(transport.fields == ["bytes=0-", "bytes=0-67108863", "any coding", "bytes=0-"])
+    }
+
+    @Test("Nothing is left out of an additional request, which may be one too many, and not the range of a part")
+    func additional() async throws {
+        var range = RangeRequest(lowerBound: 0, upperBound: 10)
+        range.isAdditional = true
+        let transport = Scripted([Self.refusal(403), Self.refusal(405), Self.refusal(405)])
+        let answer = try await Self.follower(transport).withResponse(to: range) { _, response, _, _ in response }
+        #expect(answer == .rejected(status: 403) && transport.fields.count == 1)
+        let part = RedirectFollower(
+            source: try SourceURL("http://host/file"), fields: [:], access: Access(), transport: transport,
+            part: DownloadOptions.Part(first: 5, last: 9))
+        #expect(
+            try await part.withResponse(to: RangeRequest()) { _, response, _, _ in response } == .rejected(status: 405))
+        #expect(transport.fields == ["bytes=0-9", "bytes=5-9", "bytes=5-9, any coding"])
+    }
+
+    @Test("After two failures that may be temporary, every other request for the first bytes is a plain one")
+    func temporary() async throws {
+        let transport = Scripted(Array(repeating: Self.refusal(503), count: 4) + [Self.whole()])
+        let follower = try Self.follower(transport)
+        for _ in 0..<4 {
+            let answer = try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+            #expect(answer == .refused(status: 503, retryAfter: nil))
+        }
+        #expect(try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }.hasAllBytes)
+        #expect(transport.fields == ["bytes=0-", "bytes=0-", "any coding", "bytes=0-", "any coding"])
+    }
+
+    @Test("A request for missing bytes is made again without If-Range")
+    func conditional() async throws {
+        let transport = Scripted([Self.bytes, Self.refusal(412), Self.bytes])
+        let follower = try Self.follower(transport)
+        let first = try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+        let range = RangeRequest(
+            lowerBound: 0, upperBound: 10, identity: first.resource, sendsIfRange: true)
+        #expect(try await follower.withResponse(to: range) { _, response, _, _ in response }.hasBytes)
+        #expect(transport.fields == ["bytes=0-", "bytes=0-9, \"a\"", "bytes=0-9"])
     }
 }
