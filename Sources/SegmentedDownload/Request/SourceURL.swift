@@ -53,6 +53,10 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         guard !text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
             throw Self.malformed(text, "it holds a control character")
         }
+        // What the system replaced in an argument would be requested instead.
+        guard !text.unicodeScalars.contains("\u{FFFD}") else {
+            throw Self.malformed(text, "it is not UTF-8; write each such byte as %XX")
+        }
         guard let url = URL(string: URLText.encoded(text)) else { throw Self.malformed(text, "it is not a URL") }
         try self.init(url, text: text)
     }

@@ -92,8 +92,8 @@ package final class RedirectFollower: Sendable {
     /// coincidence.
     private static let renewalsMax = 1
 
-    /// 2: after as many failures that may be temporary, every other first request is a plain one. The server may refuse optional
-    /// fields with a status or an end of the connection that otherwise is temporary.
+    /// 2: after as many failures that may be temporary, every other first request is a plain one, or one without conditions if bytes
+    /// are there. The server may refuse optional fields with a status or an end of the connection that otherwise is temporary.
     private static let failuresBeforePlain = 2
 
     /// 3: so often in a row the remembered target may refuse one more request or connection before the source is asked for
@@ -183,9 +183,15 @@ package final class RedirectFollower: Sendable {
             var trip = Trip(range: range, target: route.pinned ?? Target(url: self.source))
             trip.redirects = trip.target.isDeferred ? 1 : 0
             trip.range.omitted = route.omitted
-            guard range.identity == nil, !route.hasWorked else { return trip }
+            guard !route.hasWorked else { return trip }
             let isPlain = route.failures >= Self.failuresBeforePlain && route.failures.isMultiple(of: 2)
-            trip.range.omitted.formUnion(isPlain ? self.mayOmit : self.access.refused[self.source.origin])
+            if range.identity != nil {
+                // Without a range, bytes that are there would be fetched again.
+                if isPlain { trip.range.omitted.insert(.conditions) }
+            } else {
+                let refused = isPlain ? self.mayOmit : self.access.refused.take(for: self.source.origin)
+                trip.range.omitted.formUnion(refused)
+            }
             return trip
         }
     }
@@ -269,7 +275,8 @@ package final class RedirectFollower: Sendable {
                 route.failures += retryAfter == nil ? 1 : 0
                 route.forget(trip.target)
             case .redirected, .unauthorized, .rejected, .malformed: route.forget(trip.target)
-            case .moved, .changed: break
+            // The next attempts need not be refused first.
+            case .moved, .changed: if trip.attempts != nil { route.omitted = trip.range.omitted }
             }
         }
         if response.hasBytes, trip.range.identity == nil {

@@ -9,7 +9,7 @@ package struct OmittedFields: OptionSet, Hashable, Sendable {
 
     /// `If-Range`, `If-None-Match`, `If-Modified-Since` and `Cache-Control`. The validators of the answer are compared anyway.
     package static let conditions = OmittedFields(rawValue: 1 << 0)
-    /// `Accept-Encoding`. An answer with a content coding is refused anyway.
+    /// `Accept-Encoding`. An answer with a content coding is treated as one of a server that ignores the field.
     package static let coding = OmittedFields(rawValue: 1 << 1)
     /// The end of a range that is further away than ``rangeMax``, or absent. The answer has less than was asked for.
     package static let distantEnd = OmittedFields(rawValue: 1 << 2)

@@ -32,7 +32,8 @@ struct SourceURLTests {
         "Neither a malformed URL nor a redirect to one is reported with its secrets",
         arguments: [
             "http://u:secret@h:99999/f?secret", "http://[::1/f?secret", "http://u:secret@%zz/f?secret",
-            "http://[localhost]/f?secret", "http://u:secret@0x7f.1/f#secret", "http://h/f\u{1}?secret",
+            "http://[localhost]/f?secret", "http://h/\u{FFFD}?secret", "http://u:secret@0x7f.1/f#secret",
+            "http://h/f\u{1}?secret",
             // More digits than an `Int` has.
             "http://h:99999999999999999999/f?secret", "http://u:secret@[::1]:18446744073709551617",
         ])

@@ -145,8 +145,11 @@ struct HeadBytesTests {
         "What leaves a doubt is refused",
         arguments: [
             "HTTP/1.1 200 OK\r\r\nContent-Length: 5\r\n\r\n", "HTTP/1.1 200\rOK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding\u{0}: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length\u{B}: 5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n(Content-Length): 5\r\n\r\n", "HTTP/1.1 200 OK\r\nX\u{1}Y: 5\r\n\r\n",
             "HTTP/1.1 200 OK\r\nGarbage line\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r6\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r6\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\u{1}\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\u{0}\r\n\r\n",
         ])
     func doubtful(sent: String) throws {

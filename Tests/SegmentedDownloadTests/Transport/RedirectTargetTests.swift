@@ -202,4 +202,27 @@ struct RedirectTargetTests {
         #expect(try await follower.withResponse(to: range) { _, response, _, _ in response }.hasBytes)
         #expect(transport.fields == ["bytes=0-", "bytes=0-9, \"a\"", "bytes=0-9"])
     }
+
+    @Test("What an origin refuses is left out for a hundred files, and then sent again")
+    func forgotten() throws {
+        let refused = RefusedFields()
+        let origin = try SourceURL("http://host/").origin
+        refused.note(.all, by: origin)
+        #expect((0..<101).map { _ in refused.take(for: origin) } == Array(repeating: .all, count: 100) + [[]])
+        #expect(refused.take(for: try SourceURL("https://host/").origin) == [])
+    }
+
+    @Test("A refusal is not met again by each attempt to see the recorded version")
+    func refusedAndChanged() async throws {
+        let other = ResponseHead(status: 200, fields: [.contentLength: "10", .eTag: "\"b\""])
+        let transport = Scripted([Self.bytes, Self.refusal(405), other, other])
+        let follower = try Self.follower(transport)
+        let first = try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+        let range = RangeRequest(lowerBound: 0, upperBound: 10, identity: first.resource)
+        for _ in 0..<2 {
+            let answer = try await follower.withResponse(to: range) { _, response, _, _ in response }
+            guard case .changed = answer else { throw DownloadError(.internal, "\(answer)") }
+        }
+        #expect(transport.fields == ["bytes=0-", "bytes=0-9", "any coding", "any coding"])
+    }
 }

@@ -30,7 +30,20 @@ enum HeadText {
             self.name.count == other.utf8.count && zip(self.name, other.utf8).allSatisfy { $0 | 0x20 == $1 }
         }
 
-        var isFraming: Bool { self.isNamed("content-length") || self.isNamed("transfer-encoding") }
+        /// Whether it says what the body is or where it ends. If it is malformed, nothing is certain.
+        var isEssential: Bool {
+            let essential = ["transfer-encoding", "location", "etag", "last-modified", "repr-digest", "digest"]
+            return self.name.starts(with: "content-".utf8) { $0 | 0x20 == $1 }
+                || essential.contains { self.isNamed($0) }
+        }
+
+        /// Whether its name has control characters, or is that of an essential field but for what no name has.
+        var mayBeEssential: Bool {
+            guard self.name.allSatisfy(\.isText) else { return true }
+            var plain = self
+            plain.name = self.name.filter(\.isToken)[...]
+            return plain.isEssential
+        }
 
         /// The members of its list, in lower case.
         var members: [[UInt8]] {
@@ -61,8 +74,12 @@ enum HeadText {
             guard let field = Field(line) else { return .refused("sent a head with a line that is no field") }
             fields.append(field)
         }
-        if let field = fields.first(where: { $0.isFraming && !$0.value.allSatisfy(\.isText) }) {
+        if let field = fields.first(where: { $0.isEssential && !$0.value.allSatisfy(\.isText) }) {
             return .refused("sent a \(String(decoding: field.name, as: UTF8.self)) with a control character")
+        }
+        // Without the field that it looks like, the body would have another end.
+        if fields.contains(where: { !$0.name.allSatisfy(\.isToken) && $0.mayBeEssential }) {
+            return .refused("sent a head with a malformed name of a field")
         }
         fields.removeAll { !$0.name.allSatisfy(\.isToken) || $0.name.isEmpty || !$0.value.allSatisfy(\.isText) }
         let isChunked = Self.mergeFraming(of: &fields)
