@@ -32,7 +32,7 @@ struct SourceURLTests {
         "Neither a malformed URL nor a redirect to one is reported with its secrets",
         arguments: [
             "http://u:secret@h:99999/f?secret", "http://[::1/f?secret", "http://u:secret@%zz/f?secret",
-            "http://[localhost]/f?secret", "http://h/\u{FFFD}?secret", "http://u:secret@0x7f.1/f#secret",
+            "http://[localhost]/f?secret", "http://u:secret@0x7f.1/f#secret",
             "http://h/f\u{1}?secret",
             // More digits than an `Int` has.
             "http://h:99999999999999999999/f?secret", "http://u:secret@[::1]:18446744073709551617",
@@ -92,6 +92,12 @@ struct SourceURLTests {
         ])
     func host(text: String) {
         #expect(throws: DownloadError.self) { try SourceURL(text) }
+    }
+
+    @Test("A text that was not UTF-8 is refused, because other bytes would be requested")
+    func replaced() {
+        let error = #expect(throws: DownloadError.self) { try SourceURL("http://h/\u{FFFD}") }
+        #expect(error?.message.contains("%XX") == true)
     }
 
     @Test("A plain URL is what the parser makes of it", arguments: 0..<64)
