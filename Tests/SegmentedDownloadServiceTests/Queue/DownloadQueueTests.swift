@@ -198,7 +198,7 @@ import Testing
     func fails() async throws {
         try await Scene.run { scene in
             let id = try await scene.run { queue in
-                let id = try await queue.add([try scene.request("/1M/f.bin?fail=404:1")])[0]
+                let id = try await queue.add([try scene.request("/1M/f.bin?fail=404:2")])[0]
                 try await queue.waitUntil { $0.first?.state == .failed }
                 return id
             }
