@@ -50,7 +50,7 @@ enum URLText {
     private static func authority(of text: ArraySlice<UInt8>) -> Range<Int> {
         let scheme = text.prefix { $0.isSchemeCharacter }
         var start = text.startIndex
-        if let first = scheme.first, first.isLetter, text[scheme.endIndex...].first == UInt8(ascii: ":") {
+        if let first = scheme.first, first.isASCIILetter, text[scheme.endIndex...].first == UInt8(ascii: ":") {
             start = scheme.endIndex + 1
         }
         guard text[start...].starts(with: "//".utf8) else { return text.startIndex..<text.startIndex }
@@ -72,9 +72,5 @@ enum URLText {
 }
 
 extension UInt8 {
-    fileprivate var isLetter: Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= self | 0x20 }
-
-    fileprivate var isSchemeCharacter: Bool {
-        self.isLetter || UInt8(ascii: "0")...UInt8(ascii: "9") ~= self || "+-.".utf8.contains(self)
-    }
+    fileprivate var isSchemeCharacter: Bool { self.isASCIILetter || self.isASCIIDigit || "+-.".utf8.contains(self) }
 }

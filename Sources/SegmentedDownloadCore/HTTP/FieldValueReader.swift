@@ -89,20 +89,20 @@ extension UInt8 {
     /// Any byte except a control character other than tab (RFC 9110 §5.6.4).
     var isQuotable: Bool { self == UInt8(ascii: "\t") || 0x20...0x7E ~= self || self >= 0x80 }
 
-    var isASCIIDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
+    package var isASCIIDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
 
-    var isASCIILetter: Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= self.asciiLowercased }
+    package var isASCIILetter: Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= self.asciiLowercased }
 
-    var isFieldWhitespace: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+    package var isFieldWhitespace: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
 
-    var asciiLowercased: UInt8 { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self ? self | 0x20 : self }
+    package var asciiLowercased: UInt8 { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self ? self | 0x20 : self }
 
     /// `tchar` of RFC 9110 §5.6.2.
-    var isTokenCharacter: Bool {
+    package var isTokenCharacter: Bool {
         self.isASCIIDigit || self.isASCIILetter || "!#$%&'*+-.^_`|~".utf8.contains(self)
     }
 
-    var hexDigitValue: UInt8? {
+    package var hexDigitValue: UInt8? {
         switch self.asciiLowercased {
         case let digit where digit.isASCIIDigit: digit - UInt8(ascii: "0")
         case let letter where UInt8(ascii: "a")...UInt8(ascii: "f") ~= letter: letter - UInt8(ascii: "a") + 10
@@ -120,7 +120,7 @@ extension String {
 
 extension ArraySlice<UInt8> {
     /// The bytes without optional whitespace at either end (RFC 9110 §5.6.3).
-    var trimmingFieldWhitespace: ArraySlice<UInt8> {
+    package var trimmingFieldWhitespace: ArraySlice<UInt8> {
         let text = self.drop { $0.isFieldWhitespace }
         return text[..<(text.lastIndex { !$0.isFieldWhitespace }.map { $0 + 1 } ?? text.startIndex)]
     }

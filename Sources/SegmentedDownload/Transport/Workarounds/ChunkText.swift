@@ -1,3 +1,5 @@
+import SegmentedDownloadCore
+
 /// The framing of a body in chunks (RFC 9112, section 7.1) as the decoder accepts it, made from what servers send: blanks and
 /// extensions behind a chunk's size are left out, and lines may end with LF only. Before whatever else is malformed a NUL is inserted,
 /// so that the decoder refuses it: what was left out before might have made it valid.
@@ -99,15 +101,15 @@ struct ChunkText {
                 self.state = size.value > 0 ? .data(size.value) : .trailers(isLineEmpty: true)
                 return true
             }
-            if !size.hasEnded, let digit = Self.digit(byte) {
+            if !size.hasEnded, let digit = byte.hexDigitValue {
                 // More would be more bytes than there are.
                 guard size.value < 1 << 56 else { return false }
                 emit(.range(index..<index + 1))
-                size.value = size.value << 4 | digit
+                size.value = size.value << 4 | Int(digit)
                 size.hasDigits = true
             } else {
                 // A second number would make the size uncertain.
-                let mayFollow = byte.isFieldBlank || byte == UInt8(ascii: ";") || byte == UInt8(ascii: "\r")
+                let mayFollow = byte.isFieldWhitespace || byte == UInt8(ascii: ";") || byte == UInt8(ascii: "\r")
                 guard size.hasDigits, size.isExtension || mayFollow else { return false }
                 size.hasEnded = true
                 size.isExtension = size.isExtension || byte == UInt8(ascii: ";")
@@ -128,14 +130,5 @@ struct ChunkText {
         case .data, .over: break
         }
         return true
-    }
-
-    private static func digit(_ byte: UInt8) -> Int? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte - UInt8(ascii: "0"))
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte - UInt8(ascii: "a")) + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte - UInt8(ascii: "A")) + 10
-        default: nil
-        }
     }
 }

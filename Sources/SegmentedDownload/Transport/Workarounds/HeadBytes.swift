@@ -18,14 +18,16 @@ final class HeadBytes: ChannelDuplexHandler {
     private enum State {
         /// Nothing is rewritten until the next request.
         case passing
-        /// Within a head. The bytes of it that have arrived.
-        case head(HeadScanner, [UInt8])
+        /// Within a head, of which ``held`` has what has arrived.
+        case head(HeadScanner)
         case chunks(ChunkText)
         /// The response was refused, and the connection is being closed.
         case refused
     }
 
     private var state = State.passing
+    /// Not in the state, so that a byte more costs no copy of those before.
+    private var held: [UInt8] = []
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard case .byteBuffer(let buffer) = Self.unwrapOutboundIn(data), buffer.readableBytes > 0 else {
@@ -34,7 +36,7 @@ final class HeadBytes: ChannelDuplexHandler {
         // The transport sends no request bodies, so this is a head. The response to an earlier request has ended.
         switch self.state {
         case .head, .refused: break
-        case .passing, .chunks: self.state = .head(HeadScanner(), [])
+        case .passing, .chunks: self.state = .head(HeadScanner())
         }
         guard let bytes = ObsText.decoded(buffer.readableBytesView) else {
             return context.write(data, promise: promise)
@@ -59,23 +61,23 @@ final class HeadBytes: ChannelDuplexHandler {
                 let piece = rewritten.map { context.channel.allocator.buffer(bytes: $0) } ?? buffer
                 if piece.readableBytes > 0 { context.fireChannelRead(Self.wrapInboundOut(piece)) }
                 return
-            case .head(let scanner, let held): self.readHead(&buffer, scanner, held, context)
+            case .head(let scanner): self.readHead(&buffer, scanner, context)
             }
         }
     }
 
-    private func readHead(
-        _ buffer: inout ByteBuffer, _ given: HeadScanner, _ held: [UInt8], _ context: ChannelHandlerContext
-    ) {
-        var (scanner, held) = (given, held)
+    private func readHead(_ buffer: inout ByteBuffer, _ given: HeadScanner, _ context: ChannelHandlerContext) {
+        var scanner = given
         let (count, isEnd) = buffer.withUnsafeReadableBytes { scanner.scan($0) }
-        let isWhole = held.isEmpty
-        held += buffer.readableBytesView.prefix(count)
+        let isWhole = self.held.isEmpty
+        self.held += buffer.readableBytesView.prefix(count)
         guard isEnd else {
-            self.state = .head(scanner, held)
+            self.state = .head(scanner)
             buffer.moveReaderIndex(forwardBy: count)
             return
         }
+        let held = self.held
+        self.held = []
         var bytes = held
         var next = State.passing
         switch scanner.ending {
@@ -91,7 +93,7 @@ final class HeadBytes: ChannelDuplexHandler {
                 if isChunked { next = .chunks(ChunkText()) }
             }
         }
-        if scanner.ending == .interim { next = .head(HeadScanner(), []) }
+        if scanner.ending == .interim { next = .head(HeadScanner()) }
         self.state = next
         // The usual head is passed on with what follows it, unless that may have to be rewritten too.
         if case .passing = next, isWhole, bytes == held {
@@ -103,8 +105,9 @@ final class HeadBytes: ChannelDuplexHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        if case .head(_, let held) = self.state, !held.isEmpty {
-            context.fireChannelRead(Self.wrapInboundOut(context.channel.allocator.buffer(bytes: held)))
+        if !self.held.isEmpty {
+            context.fireChannelRead(Self.wrapInboundOut(context.channel.allocator.buffer(bytes: self.held)))
+            self.held = []
         }
         // What remains of a refused response is dropped.
         if case .refused = self.state {} else { self.state = .passing }

@@ -1,3 +1,5 @@
+import SegmentedDownloadCore
+
 /// A response head as the decoder accepts it, made from what servers send.
 ///
 /// Everything is accepted that leaves no doubt about where the head and the body end: lines that end with LF only, folded lines
@@ -22,8 +24,8 @@ enum HeadText {
 
         init?(_ line: ArraySlice<UInt8>) {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-            self.name = line[..<colon].trimmingBlanks
-            self.value = line[(colon + 1)...].trimmingBlanks
+            self.name = line[..<colon].trimmingFieldWhitespace
+            self.value = line[(colon + 1)...].trimmingFieldWhitespace
         }
 
         func isNamed(_ other: String) -> Bool {
@@ -41,15 +43,16 @@ enum HeadText {
         var mayBeEssential: Bool {
             guard self.name.allSatisfy(\.isText) else { return true }
             var plain = self
-            plain.name = self.name.filter(\.isToken)[...]
+            plain.name = self.name.filter(\.isTokenCharacter)[...]
             return plain.isEssential
         }
 
         /// The members of its list, in lower case.
         var members: [[UInt8]] {
-            self.value.split(separator: UInt8(ascii: ",")).map { $0.trimmingBlanks.map(\.lowercased) }.filter {
-                !$0.isEmpty
-            }
+            self.value.split(separator: UInt8(ascii: ",")).map { $0.trimmingFieldWhitespace.map(\.asciiLowercased) }
+                .filter {
+                    !$0.isEmpty
+                }
         }
     }
 
@@ -64,10 +67,12 @@ enum HeadText {
         guard !status.contains(UInt8(ascii: "\r")) else { return .refused("sent a status line with a CR within it") }
         var fields: [Field] = []
         for line in lines {
-            if line.first?.isFieldBlank == true {
+            if line.first?.isFieldWhitespace == true {
                 // Before the first field it belongs to nothing (RFC 9112, section 2.2).
                 guard var folded = fields.popLast() else { continue }
-                folded.value = (Array(folded.value) + [UInt8(ascii: " ")] + line.trimmingBlanks)[...].trimmingBlanks
+                folded.value =
+                    (Array(folded.value) + [UInt8(ascii: " ")] + line.trimmingFieldWhitespace)[...]
+                    .trimmingFieldWhitespace
                 fields.append(folded)
                 continue
             }
@@ -78,10 +83,12 @@ enum HeadText {
             return .refused("sent a \(String(decoding: field.name, as: UTF8.self)) with a control character")
         }
         // Without the field that it looks like, the body would have another end.
-        if fields.contains(where: { !$0.name.allSatisfy(\.isToken) && $0.mayBeEssential }) {
+        if fields.contains(where: { !$0.name.allSatisfy(\.isTokenCharacter) && $0.mayBeEssential }) {
             return .refused("sent a head with a malformed name of a field")
         }
-        fields.removeAll { !$0.name.allSatisfy(\.isToken) || $0.name.isEmpty || !$0.value.allSatisfy(\.isText) }
+        fields.removeAll {
+            !$0.name.allSatisfy(\.isTokenCharacter) || $0.name.isEmpty || !$0.value.allSatisfy(\.isText)
+        }
         let isChunked = Self.mergeFraming(of: &fields)
         var bytes = Self.statusLine(status)
         for field in fields { bytes += Self.line(Array(field.name) + Array(": ".utf8) + field.value) }
@@ -112,10 +119,10 @@ enum HeadText {
     /// A status line with one blank between its parts. That of HTTP/2 or 3 is taken for one of HTTP/1.1, which servers send that put
     /// a version into a configured text.
     private static func statusLine(_ line: ArraySlice<UInt8>) -> [UInt8] {
-        let name = line.prefix { !$0.isFieldBlank }
-        let rest = line[name.endIndex...].drop(while: \.isFieldBlank)
+        let name = line.prefix { !$0.isFieldWhitespace }
+        let rest = line[name.endIndex...].drop(while: \.isFieldWhitespace)
         let isLater = ["http/2", "http/2.0", "http/3", "http/3.0"].contains {
-            name.map(\.lowercased).elementsEqual($0.utf8)
+            name.map(\.asciiLowercased).elementsEqual($0.utf8)
         }
         let version = isLater ? Array("HTTP/1.1".utf8) : Array("HTTP".utf8) + name.dropFirst(4)
         return Self.line(version + [UInt8(ascii: " ")] + rest.map { $0.isText ? $0 : UInt8(ascii: " ") })
@@ -126,24 +133,7 @@ enum HeadText {
     }
 }
 
-extension ArraySlice<UInt8> {
-    fileprivate var trimmingBlanks: ArraySlice<UInt8> {
-        let text = self.drop(while: \.isFieldBlank)
-        return text[..<(text.lastIndex { !$0.isFieldBlank }.map { $0 + 1 } ?? text.startIndex)]
-    }
-}
-
 extension UInt8 {
-    var isFieldBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
-
     /// Whether it may occur in a value (RFC 9110, section 5.5).
     fileprivate var isText: Bool { self >= 0x20 && self != 0x7F || self == UInt8(ascii: "\t") }
-
-    /// Whether it may occur in a name (RFC 9110, section 5.6.2).
-    fileprivate var isToken: Bool {
-        UInt8(ascii: "0")...UInt8(ascii: "9") ~= self || UInt8(ascii: "a")...UInt8(ascii: "z") ~= self | 0x20
-            || "!#$%&'*+-.^_`|~".utf8.contains(self)
-    }
-
-    fileprivate var lowercased: UInt8 { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self ? self | 0x20 : self }
 }
