@@ -1,12 +1,6 @@
 import HTTPTypes
 import SegmentedDownloadCore
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// What a request selects the representation with, besides its URL.
 extension Access {
     /// The values that are sent to the source of a request because the user gave them, and the address that the user gave its
@@ -20,21 +14,17 @@ extension Access {
         var values: RequestSelection.Values = [:]
         for name in Set(fields.map(\.name)) { values[name.canonicalName] = fields[name] }
         // Of a password only that there is one: a hash of it could be searched for.
-        if let user = Self.basicUser(values["authorization"]) {
+        let given = values["authorization"].flatMap { Credentials(basic: $0) }
+        switch given ?? self.credentials(for: source, of: request) {
+        case .basic(let user, _):
             values["authorization"] = "basic"
             values[RequestSelection.user] = user
+        case .bearer(let token): values["authorization"] = Credentials.bearer(token: token).fieldValue
+        case nil: break
         }
         let address = self.addresses.last { $0.host == source.origin.host && $0.port == source.origin.port }
         values[RequestSelection.address] = address?.address
         return values
-    }
-
-    /// The user name of an `Authorization` value (RFC 7617); nil for another scheme.
-    private static func basicUser(_ field: String?) -> String? {
-        guard let field, field.lowercased().hasPrefix("basic "),
-            let bytes = Data(base64Encoded: String(field.dropFirst(6)))
-        else { return nil }
-        return String(decoding: bytes.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
     }
 }
 

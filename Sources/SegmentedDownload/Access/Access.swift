@@ -10,12 +10,16 @@ package struct Access: Sendable {
     /// Whether fields, credentials and cookies are also sent to other origins that a redirect leads to.
     package var trustsRedirects = false
     package var schemes: Set<String> = ["http", "https"]
+    /// Whether passwords are never sent themselves, but only digests of them.
+    var hidesPasswords = false
     var netrc: Netrc?
     var cookies = CookieJar()
     /// The addresses that the user gave hosts.
     var addresses: [HostAddress] = []
     /// What the origins refuse that were asked so far.
     let refused = RefusedFields()
+    /// How the origins want digests of passwords.
+    let logins = DigestLogins()
 
     package init() {}
 
@@ -24,26 +28,45 @@ package struct Access: Sendable {
         self.allowsDowngrade = configuration.allowsDowngrade
         self.trustsRedirects = configuration.trustsRedirects
         self.schemes = configuration.schemes
+        self.hidesPasswords = configuration.hidesPasswords
         self.netrc = configuration.netrc
         self.cookies = configuration.cookies
         self.addresses = configuration.addresses
     }
 
-    /// The fields to send to a source, with its credentials: those in the source's URL, else those of the request, else
-    /// those in the netrc file.
+    /// The way to a source of a request.
+    func follower(
+        to source: SourceURL, of request: DownloadRequest, over transport: any HTTPTransport
+    ) -> RedirectFollower {
+        RedirectFollower(
+            source: source, fields: self.fields(for: source, of: request),
+            credentials: self.credentials(for: source, of: request), access: self, transport: transport,
+            isNamed: self.isNamed(source, of: request), allowsPrivateAddresses: request.allowsPrivateAddresses,
+            part: request.part)
+    }
+
+    /// The fields to send to a source.
     func fields(for source: SourceURL, of request: DownloadRequest) -> HTTPFields {
-        // The request's fields are for the origin of the source that the user named first.
-        let isOwn = source.origin == request.source.origin && self.isNamed(source, of: request)
-        var fields = isOwn ? request.fields : request.fields.forAnybody
-        guard self.isNamed(source, of: request) else { return fields }
-        guard fields[.authorization] == nil else { return fields }
-        var credentials = source.credentials ?? (isOwn ? request.credentials : nil)
+        self.isOwn(source, of: request) ? request.fields : request.fields.forAnybody
+    }
+
+    /// The credentials for a source: those in its URL, else those of the request, else those in the netrc file. None if the request's
+    /// fields have some.
+    func credentials(for source: SourceURL, of request: DownloadRequest) -> Credentials? {
+        guard self.isNamed(source, of: request), self.fields(for: source, of: request)[.authorization] == nil else {
+            return nil
+        }
+        let credentials = source.credentials ?? (self.isOwn(source, of: request) ? request.credentials : nil)
         if case .basic(let user, password: "") = credentials {
             // Only the name was given.
-            credentials = self.netrc?.credentials(for: source.origin.host, user: user) ?? credentials
+            return self.netrc?.credentials(for: source.origin.host, user: user) ?? credentials
         }
-        fields[.authorization] = (credentials ?? self.netrc?.credentials(for: source.origin.host))?.fieldValue
-        return fields
+        return credentials ?? self.netrc?.credentials(for: source.origin.host)
+    }
+
+    /// The request's fields and credentials are for the origin of the source that the user named first.
+    private func isOwn(_ source: SourceURL, of request: DownloadRequest) -> Bool {
+        source.origin == request.source.origin && self.isNamed(source, of: request)
     }
 
     /// The credentials for the target of a redirect: those of the host's own entry in the netrc file, as a central login

@@ -22,6 +22,17 @@ public enum Credentials: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Reads a value of `Authorization` with a user name and a password; nil for another one.
+    init?(basic value: String) {
+        guard value.lowercased().hasPrefix("basic "),
+            let bytes = Data(base64Encoded: value.dropFirst(6).trimmingPrefix { $0 == " " }.description),
+            let colon = bytes.firstIndex(of: UInt8(ascii: ":"))
+        else { return nil }
+        self = .basic(
+            user: String(decoding: bytes[..<colon], as: UTF8.self),
+            password: String(decoding: bytes[(colon + 1)...], as: UTF8.self))
+    }
+
     public var description: String {
         switch self {
         case .basic: "basic credentials"

@@ -114,10 +114,7 @@ extension DownloadClient {
         let access = Access(self.configuration)
         try access.check(request.source)
         try request.validate()
-        return RedirectFollower(
-            source: request.source, fields: access.fields(for: request.source, of: request), access: access,
-            transport: self.transport, isNamed: access.isNamed(request.source, of: request),
-            allowsPrivateAddresses: request.allowsPrivateAddresses, part: request.part)
+        return access.follower(to: request.source, of: request, over: self.transport)
     }
 
     private static func describe(

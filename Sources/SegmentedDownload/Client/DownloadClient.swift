@@ -19,6 +19,9 @@ public struct DownloadConfiguration: Sendable {
     public var addresses: [HostAddress] = []
     /// User names and passwords by host, for requests without ``DownloadRequest/credentials``.
     public var netrc: Netrc?
+    /// Whether passwords are never sent themselves. Then they are of use only to servers that want digests of them (RFC 7616). If not,
+    /// the first request has the password, and a server that wants a digest gets one afterwards.
+    public var hidesPasswords = false
     /// The cookies to send. Cookies that servers set are added and kept for the client's lifetime.
     public var cookies = CookieJar()
     /// The schemes allowed in URLs and redirects. Others fail with code `policy`.

@@ -102,12 +102,8 @@ public final class DownloadGroup: Sendable {
             if let job = state.registry.job(request, selection, stream: stream) { return job }
             let job = DownloadJob(
                 id: state.registry.number(), request: request,
-                followers: request.sources.map { source in
-                    RedirectFollower(
-                        source: source, fields: self.access.fields(for: source, of: request),
-                        access: self.access, transport: self.transport,
-                        isNamed: self.access.isNamed(source, of: request),
-                        allowsPrivateAddresses: request.allowsPrivateAddresses, part: request.part)
+                followers: request.sources.map {
+                    self.access.follower(to: $0, of: request, over: self.transport)
                 },
                 storage: self.storage, placed: self.placed, selection: selection, connectionsKnown: connections,
                 startsPaused: progress != nil, stream: stream, output: output,

@@ -5,9 +5,6 @@ import SegmentedDownloadCore
 #else
     import Foundation
 #endif
-#if canImport(Glibc)
-    import Glibc
-#endif
 
 /// An `http` or `https` URL that a file can be fetched from.
 ///
@@ -116,7 +113,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             var host = url.host?.lowercased(), !host.isEmpty
         else { throw Self.malformed(text, "it has no host") }
         if let literal = components.percentEncodedHost, literal.hasPrefix("[") {
-            guard Self.isAddress(host) else { throw Self.malformed(text, "what is in brackets is not an IPv6 address") }
+            guard IPAddress.bytes(of: host)?.count == 16 else {
+                throw Self.malformed(text, "what is in brackets is not an IPv6 address")
+            }
             host = "[\(host)]"
         }
         guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"%/?#\\@<>^`{|}".utf8.contains($0) }) else {
@@ -150,12 +149,6 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         self.origin = Origin(scheme: scheme, host: host, port: port)
         self.path = components.percentEncodedPath
         self.query = components.percentEncodedQuery
-    }
-
-    /// Whether a text is an IPv6 address (RFC 4291, section 2.2).
-    private static func isAddress(_ text: String) -> Bool {
-        var address = [UInt8](repeating: 0, count: 16)
-        return inet_pton(AF_INET6, text, &address) == 1
     }
 
     /// Whether the host is a name or an address in its canonical form.

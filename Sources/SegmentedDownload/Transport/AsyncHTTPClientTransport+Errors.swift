@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -45,15 +46,35 @@ extension AsyncHTTPClientTransport {
         }
     }
 
+    /// The failure if a response comes from a proxy that did not forward the request: one that says so, with `Proxy-Status`
+    /// (RFC 9209) or as Squid does.
+    static func failure(_ head: ResponseHead, of proxy: Proxy, for url: SourceURL) -> DownloadError? {
+        if head.status == 407 { return Self.proxyLoginFailure(head, of: proxy) }
+        guard head.status >= 400 else { return nil }
+        let own = HTTPField.Name("X-Squid-Error").flatMap { head.fields[$0] }
+        let said = HTTPField.Name("Proxy-Status").flatMap { head.fields[$0] }
+        guard let reason = own ?? said.flatMap({ $0.contains("error=") ? $0 : nil }) else { return nil }
+        return DownloadError(
+            .server, "the proxy \(proxy) answered \(head.status) (\(reason.printable)) for \(url.host)",
+            status: head.status, retryAfter: RangeResponse.retryAfter(head)?.duration)
+    }
+
+    /// The failure if a proxy wants other credentials, or any.
+    static func proxyLoginFailure(_ head: ResponseHead, of proxy: Proxy) -> DownloadError {
+        let schemes = head.challenges.map(\.scheme)
+        let asked = schemes.isEmpty ? "" : " (\(schemes.joined(separator: ", ").printable))"
+        let isKnown = schemes.isEmpty || head.challenges.contains { $0.uses("Basic") || DigestChallenge($0) != nil }
+        let what = proxy.user == nil || !isKnown ? "requires credentials" : "rejects the name or the password"
+        return DownloadError(
+            .auth, "the proxy \(proxy) \(what)\(asked)",
+            hint: isKnown ? nil : "segdl has Basic and Digest logins only",
+            remedy: isKnown ? .giveProxyCredentials : nil, status: 407)
+    }
+
     private static func clientFailure(_ error: HTTPClientError, host: String) -> DownloadError {
         switch error {
         case .connectTimeout:
             DownloadError(.network, "\(host): no connection within the connect timeout", isTransient: true)
-        case .proxyAuthenticationRequired:
-            DownloadError(
-                .auth, "\(host) requires credentials", remedy: .giveProxyCredentials, status: 407)
-        case .invalidProxyResponse:
-            DownloadError(.network, "\(host): the proxy did not connect", isTransient: true)
         case .tlsHandshakeTimeout:
             DownloadError(.tls, "\(host): no TLS handshake within the connect timeout", isTransient: true)
         case .remoteConnectionClosed:

@@ -46,7 +46,9 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     private let buffers: ReceiveBuffers
     private let connections: ConnectionRegister
     private let trailers: TrailerFields
-    private let relay: TLSRelay
+    private let lookup: HostLookup
+    /// How the proxies want digests of passwords.
+    private let logins: DigestLogins
 
     /// Runs `body` with a transport, and shuts the transport down when `body` returns, its threads only if they do not end
     /// with the process.
@@ -61,15 +63,13 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         let trailers = TrailerFields()
         connections.apply(configuration.network)
         let loops = ReceivingLoops(configuration.loops, of: configuration.group)
-        let relay = TLSRelay(on: loops.first, configuration, connections)
+        let contexts = TLSContexts(tls)
+        let logins = DigestLogins()
         let clients = HTTPClients(on: loops) { route in
-            var own = tls
             // The client certificate is presented to origins, not to proxies.
-            if !route.allowsClientCertificate || route.way.isForwarding {
-                own.certificateChain = []
-                own.privateKey = nil
-            }
-            var settings = HTTPClient.Configuration(tlsConfiguration: own)
+            let presents = route.allowsClientCertificate && route.way.proxy == nil
+            var settings = HTTPClient.Configuration(tlsConfiguration: presents ? tls : tls.withoutCertificate)
+            if case .direct(let addresses) = route.way { settings.dnsOverride = addresses }
             settings.redirectConfiguration = .disallow
             settings.localAddress = route.localAddress
             settings.httpVersion = .http1Only
@@ -82,8 +82,18 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             if settings.tracing.tracer.map({ "\(type(of: $0))" }) == "NoOpTracer" { settings.tracing.tracer = nil }
             settings.http1_1ConnectionDebugInitializer = { channel in
                 Self.prepare(
-                    channel, on: route.way, checksNames: configuration.trust.verifiesCertificates, buffers,
-                    connections, trailers, allowsPrivateAddresses: route.allowsPrivateAddresses)
+                    channel, on: route, checksNames: configuration.trust.verifiesCertificates, buffers, connections,
+                    trailers
+                ) { proxy, goal in
+                    let tunnel = ProxyTunnel(
+                        proxy: proxy, goal: goal, patience: .nanoseconds(configuration.connectTimeout.inNanoseconds),
+                        tls: goal.usesTLS ? try contexts.context(presents: route.allowsClientCertificate) : nil,
+                        checksNames: configuration.trust.verifiesCertificates)
+                    return tunnel.open(
+                        on: channel,
+                        authorization: Self.authorization(
+                            for: proxy, logins[proxy.loginName], method: "CONNECT", target: "\(goal)"))
+                }
             }
             return settings
         }
@@ -93,58 +103,65 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                 try await body(
                     AsyncHTTPClientTransport(
                         configuration: configuration, clients: clients, loops: loops, buffers: buffers,
-                        connections: connections, trailers: trailers, relay: relay)))
+                        connections: connections, trailers: trailers, logins: logins)))
         } catch {
             result = .failure(error)
         }
-        relay.close()
         if configuration.endsWithProcess { ProcessLifetime.keep((clients, loops)) }
         await Self.shutDown(clients, loops, endsLoops: !configuration.endsWithProcess)
         return try result.get()
     }
 
     /// Prepares a new connection, on its event loop, before anything is sent.
+    ///
+    /// - Parameter openTunnel: Opens a tunnel on it.
     private static func prepare(
-        _ channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ buffers: ReceiveBuffers,
-        _ connections: ConnectionRegister, _ trailers: TrailerFields, allowsPrivateAddresses: Bool
+        _ channel: any Channel, on route: HTTPClients.Route, checksNames: Bool, _ buffers: ReceiveBuffers,
+        _ connections: ConnectionRegister, _ trailers: TrailerFields,
+        openTunnel: @escaping @Sendable (Proxy, TunnelGoal) throws -> EventLoopFuture<Void>
     ) -> EventLoopFuture<Void> {
-        if !allowsPrivateAddresses, SpecialAddress.isSpecial(channel.remoteAddress?.ipAddress ?? "") {
-            return channel.eventLoop.makeFailedFuture(SpecialAddress.refusal(of: "the connection's peer"))
-        }
-        // A connection to the relay stays on this machine. The relay admits the connection to the proxy.
+        let loop = channel.eventLoop
+        let isForbidden =
+            !route.allowsPrivateAddresses && SpecialAddress.isSpecial(channel.remoteAddress?.ipAddress ?? "")
         let admitted =
-            way.isRelayed ? channel.eventLoop.makeSucceededVoidFuture() : connections.admit(channel)
-        return admitted.flatMapThrowing {
-            try Self.addHandlers(to: channel, on: way, checksNames: checksNames, trailers)
-        }
-        .flatMap { isTLS in
+            isForbidden
+            ? loop.makeFailedFuture(SpecialAddress.refusal(of: "the connection's peer")) : connections.admit(channel)
+        let prepared = admitted.flatMapThrowing {
+            try Self.addHandlers(to: channel, on: route.way, checksNames: checksNames, trailers)
+            guard case .tunnel(let proxy, let goal) = route.way else { return loop.makeSucceededVoidFuture() }
+            return try openTunnel(proxy, goal)
+        }.flatMap { (opened: EventLoopFuture<Void>) in opened }.flatMap {
+            let isTLS = (try? channel.pipeline.syncOperations.handler(type: NIOSSLClientHandler.self)) != nil
             let allocator = buffers.take(isTLS: isTLS)
             channel.closeFuture.whenComplete { _ in buffers.giveBack() }
             return channel.setOption(.recvAllocator, value: allocator)
         }.flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
+        // The client forgets a connection that is not prepared.
+        prepared.whenFailure { _ in channel.close(promise: nil) }
+        return prepared
     }
 
-    /// - Returns: Whether the connection uses TLS.
     private static func addHandlers(
         to channel: any Channel, on way: HTTPClients.Way, checksNames: Bool, _ trailers: TrailerFields
-    ) throws -> Bool {
+    ) throws {
         let pipeline = channel.pipeline.syncOperations
         let encoder = try pipeline.handler(type: HTTPRequestEncoder.self)
         let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
         try pipeline.addHandlers(HeadGuard(), TrailerFields.Tap(trailers), position: .after(decoder))
-        var proxy: Proxy?
-        if case .forwarding(let given) = way { proxy = given }
+        let isForwarded = if case .forwarding = way { true } else { false }
         try pipeline.addHandler(HeadBytes(), position: .before(encoder))
-        try pipeline.addHandler(RequestTarget(isForwarded: proxy != nil), position: .after(encoder))
-        if checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() {
-            try pipeline.addHandler(PeerNameCheck(certificate, host: proxy?.host), position: .after(encoder))
+        try pipeline.addHandler(RequestTarget(isForwarded: isForwarded), position: .after(encoder))
+        guard checksNames, let certificate = try? pipeline.nioSSL_peerCertificate() else { return }
+        if let proxy = way.proxy {
+            if let failure = CertificateNames(certificate).failure(for: proxy.host) { throw failure }
+        } else {
+            try pipeline.addHandler(PeerNameCheck(certificate), position: .after(encoder))
         }
-        return (try? pipeline.handler(type: NIOSSLClientHandler.self)) != nil
     }
 
     private init(
         configuration: Configuration, clients: HTTPClients, loops: ReceivingLoops,
-        buffers: ReceiveBuffers, connections: ConnectionRegister, trailers: TrailerFields, relay: TLSRelay
+        buffers: ReceiveBuffers, connections: ConnectionRegister, trailers: TrailerFields, logins: DigestLogins
     ) {
         self.configuration = configuration
         self.clients = clients
@@ -153,7 +170,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         self.buffers = buffers
         self.connections = connections
         self.trailers = trailers
-        self.relay = relay
+        self.lookup = HostLookup(given: configuration.addresses)
+        self.logins = logins
     }
 
     package func apply(_ policy: NetworkPolicy) {
@@ -170,132 +188,140 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
     ) async throws -> Answer {
         // The client looks at a cancellation only when it has to wait.
         try Task.checkCancellation()
-        let proxy = self.configuration.proxies.proxy(for: request.url.origin)
+        let proxy = try self.configuration.proxies.proxy(for: request.url.origin)
+        for _ in 1..<Self.loginsMax {
+            do {
+                return try await self.exchange(request, through: proxy, isLast: false, consume)
+            } catch is ProxyChallenge {}
+        }
+        return try await self.exchange(request, through: proxy, isLast: true, consume)
+    }
+
+    /// 3: so often a request is sent that a proxy refuses with a challenge. The nonce of the first may be too old.
+    private static let loginsMax = 3
+
+    /// The proxy has refused a request with a challenge that can be answered.
+    private struct ProxyChallenge: Error {}
+
+    /// Sends a request once.
+    ///
+    /// - Parameter isLast: Whether a challenge of the proxy is a failure.
+    private func exchange<Answer: Sendable>(
+        _ request: TransportRequest, through proxy: Proxy?, isLast: Bool,
+        _ consume: (ResponseHead, any ResponseBody) async throws -> Answer
+    ) async throws -> Answer {
         // Errors on the way to a proxy are reported as the proxy's.
         let host = proxy.map { "\(request.url.host) through the proxy \($0)" } ?? request.url.host
         let (buffers, isTLS) = (self.buffers, request.url.origin.scheme == "https")
         let reception = Reception { buffers.lengthAllowed(isTLS: isTLS) }
+        let (route, message) = try await self.message(request, through: proxy)
+        let client = self.clients.take(route)
         let place = self.loops.place(isTLS: isTLS, length: request.length)
         let number = self.trailers.open()
         defer {
             reception.finish()
             self.trailers.close(number)
             self.loops.end(place)
+            self.clients.giveBack(route)
         }
-        let head: HTTPResponseHead
-        let start = NIODeadline.now()
+        var numbered = message
+        numbered.headers.add(name: TrailerFields.requestField, value: "\(number)")
+        let response: HTTPResponseHead
         do {
-            var (client, message) = try await self.message(request, through: proxy)
-            message.headers.replaceOrAdd(name: TrailerFields.requestField, value: "\(number)")
-            message.headers.remove(name: RequestTarget.requestField)
-            if request.url.hasOtherEncoding {
-                message.headers.add(name: RequestTarget.requestField, value: request.url.target)
+            response = try await reception.head(of: numbered, from: client, on: place.preference)
+        } catch let refusal as ConnectDialogue.Refusal {
+            if !isLast, self.hasLogin(to: refusal.proxy, after: refusal.head, sent: refusal.sent) {
+                throw ProxyChallenge()
             }
-            head = try await reception.head(of: message, from: client, on: place.preference)
+            throw refusal.failure
         } catch {
-            if let proxy, !(error is CancellationError), let failure = self.relay.failure(of: proxy, since: start) {
-                throw Self.failure(failure, host: "the proxy \(proxy)")
-            }
             if proxy == nil, await Self.isStalledHandshake(error, request.url, on: self.loops.first) {
                 throw DownloadError(
                     .tls, "\(request.url.host): no TLS handshake within the connect timeout", isTransient: true)
             }
             throw Self.failure(error, host: host)
         }
-        try Self.checkSize(of: head, host: host)
+        try Self.checkSize(of: response, host: host)
+        let head = Self.head(response)
+        if case .forwarding(let proxy) = route.way {
+            let sent = message.headers.first(name: Self.proxyAuthorization)
+            if !isLast, self.hasLogin(to: proxy, after: head, sent: sent) { throw ProxyChallenge() }
+            if let failure = Self.failure(head, of: proxy, for: request.url) { throw failure }
+        }
         let body = Body(reception: reception, storedTrailers: self.trailers, number: number, host: host)
-        return try await consume(Self.head(head), body)
+        return try await consume(head, body)
     }
 
-    /// The request to send, and the client to send it with.
+    /// Whether the proxy can be asked again with an answer to its challenge.
+    private func hasLogin(to proxy: Proxy, after head: ResponseHead, sent: String?) -> Bool {
+        guard head.status == 407, proxy.user != nil else { return false }
+        return self.logins.begin(head.challenges, by: proxy.loginName, after: sent) != nil
+    }
+
+    private static let proxyAuthorization = "Proxy-Authorization"
+
+    /// The value of `Proxy-Authorization`: the answer to the proxy's challenge if it has made one.
+    private static func authorization(
+        for proxy: Proxy, _ login: DigestLogin?, method: String, target: String
+    ) -> String? {
+        guard let user = proxy.user else { return nil }
+        return login?.answer(user: user, password: proxy.password ?? "", method: method, target: target)
+            ?? proxy.credentials?.fieldValue
+    }
+
+    /// The request to send, and the route to send it on.
     private func message(
         _ request: TransportRequest, through proxy: Proxy?
-    ) async throws -> (HTTPClient, HTTPClient.Request) {
+    ) async throws -> (HTTPClients.Route, HTTPClient.Request) {
         let origin = request.url.origin
-        var localAddress = try await self.connections.localAddress(to: proxy?.host ?? origin.host)
+        let localAddress = try await self.connections.localAddress(to: proxy?.host ?? origin.host)
         var headers = HTTPHeaders()
         for field in request.fields where field.name != .cookie {
             headers.add(name: field.name.rawName, value: field.value)
         }
+        headers.remove(name: TrailerFields.requestField)
+        headers.remove(name: RequestTarget.requestField)
+        if request.url.hasOtherEncoding {
+            headers.add(name: RequestTarget.requestField, value: request.url.target)
+        }
         // HTTP/1.1 requires a single `Cookie` field (RFC 6265, section 5.4), which `HTTPFields` splits.
         let cookies = request.fields[values: .cookie]
         if !cookies.isEmpty { headers.add(name: "Cookie", value: cookies.joined(separator: "; ")) }
-        // Without a client certificate all requests share the same connections.
-        let allowsClientCertificate = request.allowsClientCertificate || self.configuration.trust.certificateFile == nil
-        func route(_ way: HTTPClients.Way) -> HTTPClients.Route {
-            HTTPClients.Route(
-                way: way, allowsClientCertificate: allowsClientCertificate,
-                allowsPrivateAddresses: proxy != nil || request.allowsPrivateAddresses, localAddress: localAddress)
-        }
-        guard let proxy else {
-            if !request.allowsPrivateAddresses { try await self.requirePublicAddress(of: origin) }
-            return (
-                self.clients[route(.direct(self.addresses(of: origin)))],
-                try HTTPClient.Request(url: request.url.string, headers: headers)
-            )
-        }
-        var url = request.url.string
-        let way: HTTPClients.Way
-        switch proxy.kind {
-        case .http where origin.scheme != "http": way = .tunnel(proxy, relay: nil)
-        case .https where origin.scheme != "http":
-            // The relay chooses the local address of the connection to the proxy.
-            localAddress = nil
-            way = .tunnel(proxy, relay: try await self.relay.port(to: proxy))
-        case .http, .https:
-            url = "\(proxy.kind == .http ? "http" : "https")://\(proxy)\(request.url.target)"
+        var (url, way) = (request.url.string, HTTPClients.Way.direct(self.lookup.known(origin)))
+        if let proxy {
+            way = try await self.way(to: origin, through: proxy)
+            url = "\(proxy.kind == .https ? "https" : "http")://\(proxy)\(request.url.target)"
             headers.add(name: "Host", value: request.url.host)
-            if let credentials = proxy.credentials {
-                headers.add(name: "Proxy-Authorization", value: credentials.fieldValue)
+            let target = "http://\(request.url.host)\(request.url.target)"
+            if case .forwarding = way,
+                let value = Self.authorization(
+                    for: proxy, self.logins[proxy.loginName], method: "GET", target: target)
+            {
+                headers.add(name: Self.proxyAuthorization, value: value)
             }
-            way = .forwarding(proxy)
-        case .socks5:
-            let known = self.addresses(of: origin)
-            way = .socks(proxy, known.isEmpty ? try await self.lookUp(origin) : known)
-        case .socks5h: way = .socks(proxy, [:])
+        } else if !request.allowsPrivateAddresses {
+            try await self.lookup.requirePublicAddress(of: origin)
         }
-        return (self.clients[route(way)], try HTTPClient.Request(url: url, headers: headers))
+        let route = HTTPClients.Route(
+            way: way,
+            // Without a client certificate all requests share the same connections.
+            allowsClientCertificate: request.allowsClientCertificate || self.configuration.trust.certificateFile == nil,
+            allowsPrivateAddresses: proxy != nil || request.allowsPrivateAddresses, localAddress: localAddress)
+        return (route, try HTTPClient.Request(url: url, headers: headers))
     }
 
-    private func addresses(of origin: SourceURL.Origin) -> [String: String] {
-        let own = self.configuration.addresses.last { $0.host == origin.host && $0.port == origin.port }
-        if let own { return [own.host: own.address] }
-        // Not every resolver knows these names (RFC 6761, section 6.3).
-        return origin.host.hasSuffix(".localhost") ? [origin.host: "127.0.0.1"] : [:]
-    }
-
-    /// Throws if a host has no public address, so that no connection to a special one is begun. The client looks the name
-    /// up again, and the address of the connection is examined too, before the request is sent.
-    private func requirePublicAddress(of origin: SourceURL.Origin) async throws {
-        let known = self.addresses(of: origin)
-        let addresses = known.isEmpty ? try await self.lookUp(origin, hint: nil) : known
-        let address = addresses[origin.host] ?? origin.host.filter { $0 != "[" && $0 != "]" }
-        guard !SpecialAddress.isSpecial(address) else { throw SpecialAddress.refusal(of: origin.host) }
-    }
-
-    /// 4 threads for looking names up: a name whose server does not answer blocks one for half a minute.
-    private static let lookups: NIOThreadPool = {
-        let pool = NIOThreadPool(numberOfThreads: 4)
-        pool.start()
-        return pool
-    }()
-
-    /// Resolves a host's name; empty if the host is an address.
-    private func lookUp(
-        _ origin: SourceURL.Origin, hint: String? = "Have the proxy look it up: socks5h://"
-    ) async throws -> [String: String] {
-        guard !origin.host.hasPrefix("["), (try? SocketAddress(ipAddress: origin.host, port: origin.port)) == nil else {
-            return [:]
+    private func way(to origin: SourceURL.Origin, through proxy: Proxy) async throws -> HTTPClients.Way {
+        let usesTLS = origin.scheme == "https"
+        let name = origin.host.filter { $0 != "[" && $0 != "]" }
+        var host = name
+        switch proxy.kind {
+        case .http, .https: if !usesTLS { return .forwarding(proxy) }
+        case .socks4, .socks5:
+            host = try await self.lookup.address(
+                of: origin, hint: "Have the proxy look it up: \(proxy.kind == .socks4 ? "socks4a" : "socks5h")://")
+        case .socks4a, .socks5h: break
         }
-        let address = try? await Self.lookups.runIfActive {
-            try SocketAddress.makeAddressResolvingHost(origin.host, port: origin.port)
-        }
-        guard let text = address?.ipAddress else {
-            throw DownloadError(
-                .network, "\(origin.host) was not found (name lookup failed)",
-                hint: hint, isTransient: true)
-        }
-        return [origin.host: text]
+        return .tunnel(proxy, TunnelGoal(name: name, host: host, port: origin.port, usesTLS: usesTLS))
     }
 
     /// 64 KiB and 200 fields: what servers and proxies accept themselves.

@@ -3,7 +3,7 @@ import NIOCore
 import SegmentedDownloadCore
 import Synchronization
 
-/// The HTTP clients of a transport: one for each route, created on first use.
+/// The HTTP clients of a transport: one for each route, created when a request needs it.
 final class HTTPClients: Sendable {
     /// The route to an origin.
     enum Way: Hashable {
@@ -11,16 +11,15 @@ final class HTTPClients: Sendable {
         case direct([String: String])
         /// An HTTP proxy that receives requests in absolute form (RFC 9112, section 3.2.2).
         case forwarding(Proxy)
-        /// An HTTP proxy that receives `CONNECT`. If a relay leads to it, it is reached at this local port.
-        case tunnel(Proxy, relay: Int?)
-        /// A SOCKS proxy, with addresses to send in place of host names.
-        case socks(Proxy, [String: String])
+        /// A proxy that connects to the origin. The client takes it for the origin.
+        case tunnel(Proxy, TunnelGoal)
 
-        /// Whether requests are sent to a proxy in absolute form.
-        var isForwarding: Bool { if case .forwarding = self { true } else { false } }
-
-        /// Whether the connection goes to a relay on this machine.
-        var isRelayed: Bool { if case .tunnel(_, .some) = self { true } else { false } }
+        var proxy: Proxy? {
+            switch self {
+            case .direct: nil
+            case .forwarding(let proxy), .tunnel(let proxy, _): proxy
+            }
+        }
     }
 
     /// What the connections of one client have in common.
@@ -34,10 +33,21 @@ final class HTTPClients: Sendable {
         var localAddress: String?
     }
 
+    private struct Entry {
+        let client: HTTPClient
+        /// The number of requests that use it.
+        var uses = 0
+    }
+
     private struct State {
-        var clients: [Route: HTTPClient] = [:]
+        var entries: [Route: Entry] = [:]
+        /// The routes, the one first that was used longest ago.
+        var order: [Route] = []
         var isShutDown = false
     }
+
+    /// 64 clients without requests keep their connections. Some routes are of one origin each, and a service meets many.
+    private static let clientsMax = 64
 
     private let state = Mutex(State())
     private let group: any EventLoopGroup
@@ -49,33 +59,38 @@ final class HTTPClients: Sendable {
         self.make = make
     }
 
-    subscript(route: Route) -> HTTPClient {
+    /// The client for a request on a route. ``giveBack(_:)`` follows.
+    func take(_ route: Route) -> HTTPClient {
         self.state.withLock { state in
             precondition(!state.isShutDown, "a transport must not be used after its shutdown")
-            if let client = state.clients[route] { return client }
-            var configuration = self.make(route)
-            switch route.way {
-            case .direct(let addresses): configuration.dnsOverride = addresses
-            case .forwarding: break
-            case .tunnel(let proxy, let relay):
-                configuration.proxy = .server(
-                    host: relay == nil ? proxy.host : "127.0.0.1", port: relay ?? proxy.port,
-                    authorization: proxy.credentials.map(\.authorization))
-            case .socks(let proxy, let addresses):
-                configuration.dnsOverride = addresses
-                configuration.proxy = .socksServer(host: proxy.host, port: proxy.port)
+            if state.entries[route] == nil {
+                state.entries[route] = Entry(
+                    client: HTTPClient(
+                        eventLoopGroupProvider: .shared(self.group), configuration: self.make(route)))
+                state.order.append(route)
             }
-            let client = HTTPClient(eventLoopGroupProvider: .shared(self.group), configuration: configuration)
-            state.clients[route] = client
-            return client
+            state.entries[route]!.uses += 1
+            return state.entries[route]!.client
         }
+    }
+
+    /// Ends a request. Of the clients without requests, those used longest ago are shut down when there are too many.
+    func giveBack(_ route: Route) {
+        let surplus = self.state.withLock { state -> HTTPClient? in
+            state.entries[route]?.uses -= 1
+            guard !state.isShutDown, state.order.count > Self.clientsMax,
+                let index = state.order.firstIndex(where: { state.entries[$0]?.uses == 0 })
+            else { return nil }
+            return state.entries.removeValue(forKey: state.order.remove(at: index))?.client
+        }
+        surplus?.shutdown { _ in }
     }
 
     /// Closes all connections.
     func shutDown(_ done: @escaping @Sendable () -> Void) {
         let clients = self.state.withLock { state in
             state.isShutDown = true
-            return Array(state.clients.values)
+            return state.entries.values.map(\.client)
         }
         let ended = clients.map { client in
             let promise = self.group.next().makePromise(of: Void.self)
@@ -83,14 +98,5 @@ final class HTTPClients: Sendable {
             return promise.futureResult
         }
         EventLoopFuture.andAllComplete(ended, on: self.group.next()).whenComplete { _ in done() }
-    }
-}
-
-extension Credentials {
-    fileprivate var authorization: HTTPClient.Authorization {
-        switch self {
-        case .basic(let user, let password): .basic(username: user, password: password)
-        case .bearer(let token): .bearer(tokens: token)
-        }
     }
 }

@@ -8,15 +8,11 @@ import Synchronization
 /// again: a signed URL may have expired, or be valid once only. Only then the answer counts.
 ///
 /// A server that refuses an optional field is asked again without it, see ``OmittedFields``.
-///
-/// Fields, credentials and cookies of the user are sent only to the source's own origin (RFC 9110, section 15.4; curl's
-/// CVE-2022-27774 shows why the port counts). Another host gets the credentials of its own entry in the netrc file.
 package final class RedirectFollower: Sendable {
     private let source: SourceURL
-    private let fields: HTTPFields
+    private let fields: RequestFields
     private let access: Access
     private let transport: any HTTPTransport
-    private let isNamed: Bool
     private let allowsPrivateAddresses: Bool
     /// The part of the resource that ranges count from; nil for the whole.
     private let part: ResourcePart?
@@ -58,11 +54,16 @@ package final class RedirectFollower: Sendable {
         var renewals = 0
         /// What else can be left out; nil before a refusal.
         var attempts: [OmittedFields]?
+        /// The answer to the challenge of the target that was asked last.
+        var login: DigestLogin?
+        /// How often a challenge was answered.
+        var logins = 0
 
         /// Returns to the source.
         mutating func restart(at source: SourceURL) {
             self.target = Target(url: source)
             self.redirects = 0
+            self.login = nil
         }
     }
 
@@ -72,18 +73,21 @@ package final class RedirectFollower: Sendable {
     ///
     /// - Parameters:
     ///   - fields: The user's fields, which are sent to the source's own origin only.
+    ///   - credentials: The user's credentials for the source's own origin.
     ///   - isNamed: Whether the user named the source.
     ///   - allowsPrivateAddresses: See ``DownloadOptions/allowsPrivateAddresses``.
     ///   - part: See ``DownloadOptions/part``.
     package init(
-        source: SourceURL, fields: HTTPFields, access: Access, transport: any HTTPTransport, isNamed: Bool = true,
-        allowsPrivateAddresses: Bool = true, part: DownloadOptions.Part? = nil
+        source: SourceURL, fields: HTTPFields, credentials: Credentials? = nil, access: Access,
+        transport: any HTTPTransport, isNamed: Bool = true, allowsPrivateAddresses: Bool = true,
+        part: DownloadOptions.Part? = nil
     ) {
-        self.part = part.map { ResourcePart($0) }
-        self.isNamed = isNamed
+        let part = part.map { ResourcePart($0) }
+        self.part = part
         self.allowsPrivateAddresses = allowsPrivateAddresses
         self.source = source
-        self.fields = fields
+        self.fields = RequestFields(
+            source: source, given: fields, credentials: credentials, access: access, isNamed: isNamed, part: part)
         self.access = access
         self.transport = transport
     }
@@ -100,6 +104,9 @@ package final class RedirectFollower: Sendable {
     /// another.
     private static let refusalsMax = 3
 
+    /// 4: so often one request answers challenges, each with a nonce that the server chose. Some servers accept a nonce once only.
+    private static let loginsMax = 4
+
     /// The URL that the bytes come from: the last redirect's target, or the source itself.
     package var current: SourceURL { self.route.withLock { $0.pinned?.url } ?? self.source }
 
@@ -113,6 +120,8 @@ package final class RedirectFollower: Sendable {
         case expired
         /// The same request is made without the first of these.
         case again([OmittedFields])
+        /// The same request is made with an answer to the server's challenge.
+        case challenged(DigestLogin)
     }
 
     /// Requests a range, follows redirects, and passes the first other response to `consume`, with the digests that it
@@ -129,15 +138,21 @@ package final class RedirectFollower: Sendable {
             let now = trip
             let url = now.target.url
             var request = TransportRequest(
-                url: url, fields: self.fields(for: url, now.range),
-                allowsClientCertificate: self.sendsIdentity(to: url),
+                url: url, fields: self.fields.fields(for: url, now.range, login: now.login),
+                allowsClientCertificate: self.fields.sendsIdentity(to: url),
                 allowsPrivateAddresses: self.allowsPrivateAddresses)
             request.length = now.range.upperBoundSent.map { $0 - now.range.lowerBound }
+            let authorization = request.fields[.authorization]
             let step: Step<Answer>
             do {
                 step = try await self.transport.withResponse(to: request) { head, body in
                     let answer = self.response(head, to: now.range, from: url)
                     self.access.cookies.note(head.fields[values: .setCookie], from: url)
+                    if now.logins < Self.loginsMax,
+                        let login = self.fields.login(after: head, from: url, sent: authorization)
+                    {
+                        return .challenged(login)
+                    }
                     let deferral = self.deferral(answer, head, from: url)
                     if deferral == nil {
                         if self.isExpired(now, answer, status: head.status) { return .expired }
@@ -169,9 +184,13 @@ package final class RedirectFollower: Sendable {
                 trip.attempts = Array(attempts.dropFirst())
                 // A target may be valid once only.
                 trip.restart(at: self.source)
+            case .challenged(let login):
+                trip.login = login
+                trip.logins += 1
             case .redirected(let target, let said):
                 self.route.withLock { $0.hops = (now.redirects == 0 ? [] : $0.hops) + [target] }
                 trip.redirects += 1
+                trip.login = nil
                 trip.target = Target(url: target, linked: said ?? now.target.linked)
             }
         }
@@ -337,39 +356,6 @@ package final class RedirectFollower: Sendable {
                 remedy: .allowDowngrade)
         }
         return target
-    }
-
-    /// Whether the user's fields, cookies and client certificate may be sent to a URL.
-    private func sendsIdentity(to url: SourceURL) -> Bool {
-        self.isNamed && (url.origin == self.source.origin || self.access.trustsRedirects)
-    }
-
-    private func fields(for url: SourceURL, _ range: RangeRequest) -> HTTPFields {
-        var fields = HTTPFields()
-        let sendsIdentity = self.sendsIdentity(to: url)
-        if sendsIdentity {
-            fields = self.fields
-        } else if self.isNamed, url.origin.host != self.source.origin.host {
-            fields[.authorization] = self.access.credentials(forTarget: url)?.fieldValue
-        }
-        if let cookies = self.access.cookies.fieldValue(for: url, isNamed: sendsIdentity) {
-            fields[.cookie] = [fields[.cookie], cookies].compactMap(\.self).joined(separator: "; ")
-        }
-        if fields[.userAgent] == nil {
-            fields[.userAgent] = self.fields[.userAgent] ?? "segdl/\(SegmentedDownloadVersion.string)"
-        }
-        if fields[.accept] == nil { fields[.accept] = "*/*" }
-        // Ranges count encoded bytes. With a content coding the segments would not be parts of the file.
-        fields[.acceptEncoding] = range.omitted.contains(.coding) ? nil : "identity"
-        fields[.range] = self.part?.fieldValue(for: range) ?? range.rangeFieldValue
-        fields[.ifRange] = range.ifRangeFieldValue
-        fields[.ifNoneMatch] = range.ifNoneMatchFieldValue
-        if !range.omitted.contains(.conditions) {
-            fields[.ifModifiedSince] = range.modifiedSince?.fieldValue
-            if range.confirms { fields[.cacheControl] = "no-cache" }
-        }
-        if range.closesConnection { fields[.connection] = "close" }
-        return fields
     }
 }
 

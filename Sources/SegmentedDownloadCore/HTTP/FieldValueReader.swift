@@ -83,6 +83,21 @@ struct FieldValueReader {
         }
         return nil
     }
+
+    /// Reads a token and returns it in lower case. Nil if there is none.
+    mutating func takeParameterName() -> String? {
+        let name = self.take { $0.isTokenCharacter }
+        return name.isEmpty ? nil : String(decoding: name.map(\.asciiLowercased), as: UTF8.self)
+    }
+
+    /// Reads a quoted string (RFC 9110 §5.6.4) or an unquoted value.
+    ///
+    /// Unquoted values may contain characters that the grammar does not allow in a token, as in
+    /// `type=application/metalink4+xml`, because servers send them. Nil if a quoted string is not terminated.
+    mutating func takeParameterValue() -> String? {
+        if self.next == UInt8(ascii: "\"") { return self.takeQuotedString() }
+        return String(Substring(self.take { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") && $0 > 0x20 }))
+    }
 }
 
 extension UInt8 {

@@ -31,6 +31,9 @@ struct IdentityOptions: FileOptionGroup {
             """)
     var netrcOptional = false
 
+    @Flag(help: "Never send a password itself, but only digests of it, to servers that ask for them.")
+    var digest = false
+
     @Option(file: "cookie") var cookie: [FileEdit] = []
 
     @Option(
@@ -75,6 +78,7 @@ struct IdentityOptions: FileOptionGroup {
         configuration.trust.certificateFile = self.cert.map { FilePath($0) }
         configuration.trust.keyFile = self.key.map { FilePath($0) }
         configuration.trustsRedirects = self.locationTrusted
+        configuration.hidesPasswords = self.digest
         if let path = self.netrcFile.map({ FilePath($0) }) {
             configuration.netrc = self.netrcOptional ? Netrc(optional: path) : try Netrc(contentsOf: path)
         } else if self.netrcOptional {

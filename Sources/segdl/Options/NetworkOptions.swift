@@ -12,7 +12,7 @@ struct NetworkOptions: ParsableArguments {
     @Option(
         name: [.long, .customLong("all-proxy")],
         help: ArgumentHelp(
-            "The proxy: http://, https://, socks5://, or socks5h:// to resolve names at the proxy. (default: http_proxy, https_proxy, all_proxy)",
+            "The proxy: http://, https://, socks4:// or socks5://; with socks4a:// or socks5h:// the proxy resolves names. (default: http_proxy, https_proxy, all_proxy)",
             valueName: "URL"))
     var proxy: String?
 
@@ -124,7 +124,7 @@ struct NetworkOptions: ParsableArguments {
             policy = ProxyPolicy(try Proxy(text))
             // As in curl, no_proxy applies to --proxy too.
             policy.exceptions = ProxyPolicy.exceptions(inEnvironment: environment)
-        case nil: policy = try ProxyPolicy(environment: environment)
+        case nil: policy = ProxyPolicy(environment: environment)
         }
         if let list = self.noproxy { policy.exceptions = ProxyPolicy.exceptions(in: list) }
         guard let parts = self.proxyUser?.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

@@ -247,6 +247,75 @@ struct AccessTests {
     }
 
     @Test(
+        "A SOCKS proxy with a password gets it, and a wrong one is an error of credentials",
+        .enabled(if: ProxyServer.microsocks != nil, "microsocks is not installed"), arguments: [false, true])
+    func socksPassword(isTLS: Bool) async throws {
+        try await Self.run { nginx, command in
+            let server = try ProxyServer.microsocks(in: command.directory)
+            let url = isTLS ? "https://localhost:\(nginx.portTLS)/file.bin" : "http://localhost:\(nginx.port)/file.bin"
+            let arguments = [
+                "-q", "-s", "3", "-o", "f.bin", "--retry", "10", "--cacert", nginx.directory + "/ca.pem", url,
+            ]
+            let proxy = { (user: String) in "socks5h://\(user)127.0.0.1:\(server.port)" }
+            let outcome = try await command.run(
+                arguments + ["--proxy", proxy("user:password@")], shell: server.shell, environment: Self.noExceptions)
+            #expect(outcome.status == 0 && Self.holds(command), "\(outcome)")
+            for (user, words) in [("", "requires credentials"), ("user:wrong@", "rejects the name or the password")] {
+                let refused = try await command.run(
+                    arguments + ["--if-exists", "overwrite", "--proxy", proxy(user)], shell: server.shell,
+                    environment: Self.noExceptions)
+                #expect(refused.status == 6 && refused.errors.contains(words), "\(refused)")
+            }
+        }
+    }
+
+    @Test(
+        "Squid gets a digest of the password, for http URLs and for CONNECT",
+        .enabled(if: ProxyServer.squid != nil, "squid is not installed"), arguments: [false, true])
+    func proxyDigest(isTLS: Bool) async throws {
+        try await Self.run { nginx, command in
+            let server = try ProxyServer.squid(in: command.directory, portTLS: nginx.portTLS)
+            let url = isTLS ? "https://localhost:\(nginx.portTLS)/file.bin" : nginx.url()
+            let arguments = [
+                "-q", "-s", "3", "-o", "f.bin", "--retry", "20", "--cacert", nginx.directory + "/ca.pem", "--proxy",
+                "127.0.0.1:\(server.port)", url,
+            ]
+            let outcome = try await command.run(
+                arguments + ["--proxy-user", "user:password"], shell: server.shell, environment: Self.noExceptions)
+            #expect(outcome.status == 0 && Self.holds(command), "\(outcome)")
+            let refused = try await command.run(
+                arguments + ["--if-exists", "overwrite", "--proxy-user", "user:wrong"], shell: server.shell,
+                environment: Self.noExceptions)
+            #expect(refused.status == 6 && refused.errors.contains("rejects the name or the password"), "\(refused)")
+        }
+    }
+
+    @Test(
+        "Apache gets digests of the password for all segments, and the password itself never with --digest",
+        .enabled(if: ProxyServer.apache != nil, "apache2 is not installed"))
+    func digest() async throws {
+        try await withCommand { command in
+            let root = command.path("root")
+            try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+            try Data(Self.content).write(to: URL(fileURLWithPath: root + "/file.bin"))
+            let server = try ProxyServer.apache(in: command.directory, serving: root)
+            let url = "http://127.0.0.1:\(server.port)/file.bin"
+            for option in [[], ["--digest"]] {
+                let outcome = try await command.run(
+                    [
+                        "-q", "-s", "4", "-o", "f.bin", "--if-exists", "overwrite", "--retry", "20", "-u",
+                        "user:password",
+                    ]
+                        + option + [url], shell: server.shell)
+                #expect(outcome.status == 0 && Self.holds(command), "\(outcome)")
+            }
+            let refused = try await command.run(
+                ["-q", "-o", "g.bin", "--retry", "20", "-u", "user:wrong", url], shell: server.shell)
+            #expect(refused.status == 6, "\(refused)")
+        }
+    }
+
+    @Test(
         "The parser's message about a command line does not quote its secrets",
         arguments: [
             (["-H", "A; secret"], "The value 'A; secret' is invalid", "The value '…' is invalid"),

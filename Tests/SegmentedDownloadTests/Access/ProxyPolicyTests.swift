@@ -20,6 +20,13 @@ struct ProxyPolicyTests {
         let error = #expect(throws: DownloadError.self) {
             try Self.proxy(["http_proxy": "ftp://u:secret@x"], "http://x/")
         }
+        // A variable that is not needed does not matter.
+        #expect(try Self.proxy(["https_proxy": "ftp://x"], "http://x/") == nil)
+        #expect(try Self.proxy(["all_proxy": "ftp://x", "http_proxy": "h:1"], "http://x/") == "h:1")
+        #expect(try Self.proxy(["all_proxy": "ftp://x", "no_proxy": "x"], "http://x/") == nil)
+        var policy = ProxyPolicy(environment: ["all_proxy": "ftp://x"])
+        policy.http = nil
+        #expect(try policy.proxy(for: SourceURL("http://x/").origin) == nil)
         #expect(error?.message.hasPrefix("http_proxy") == true && error?.description.contains("secret") == false)
     }
 
@@ -48,8 +55,12 @@ struct ProxyPolicyTests {
         #expect(
             try Proxy("http://h:1").authenticated(user: "a", password: "b").credentials
                 == .basic(user: "a", password: "b"))
+        #expect(try Proxy("http://h/path").description == "h:1080")
+        #expect(try Proxy("socks://h:1/").kind == .socks5h && Proxy("SOCKS4A://h").kind == .socks4a)
+        #expect(try Proxy("socks5://u:p%40@h").password == "p@")
+        let long = String(repeating: "p", count: 256)
         for text in [
-            "", "http://", "gopher://h", "http://h:0", "http://h/path", "h:x", "socks5://u:p@h", "http://u%3a:p@h",
+            "", "http://", "gopher://h", "http://h:0", "h:x", "socks5://u:\(long)@h", "http://u%3a:p@h",
         ] {
             #expect(throws: DownloadError.self, "\(text)") { try Proxy(text) }
         }

@@ -14,6 +14,9 @@ struct RedirectTargetTests {
 
         init(_ answers: [ResponseHead]) { self.answers = Mutex(answers) }
 
+        /// The value of `Authorization` in each request.
+        var authorizations: [String] { self.requests.withLock { $0.map { $0.fields[.authorization] ?? "" } } }
+
         var requested: [String] { self.requests.withLock { $0.map(\.url.path) } }
 
         /// The optional fields of each request, without its Accept-Encoding if that is the usual one.
@@ -110,6 +113,54 @@ struct RedirectTargetTests {
         // Another query of the same path is the same file if its strong tag and its length are equal.
         #expect(try await follower.withResponse(to: range) { _, response, _, _ in response.hasBytes })
         #expect(transport.requested == ["/file", "/obj", "/obj", "/file", "/obj"])
+    }
+
+    private static func challenge(_ nonce: String, isStale: Bool = false) -> ResponseHead {
+        ResponseHead(
+            status: 401,
+            fields: [.wwwAuthenticate: "Digest realm=\"r\", qop=\"auth\", nonce=\"\(nonce)\", stale=\(isStale)"])
+    }
+
+    private static func follower(_ transport: Scripted, hidesPasswords: Bool) throws -> RedirectFollower {
+        var access = Access()
+        access.hidesPasswords = hidesPasswords
+        return RedirectFollower(
+            source: try SourceURL("http://host/file?q"), fields: [:], credentials: .basic(user: "u", password: "p"),
+            access: access, transport: transport)
+    }
+
+    @Test("A Digest challenge is answered, and the nonce used again until it is stale", arguments: [false, true])
+    func digest(hidesPasswords: Bool) async throws {
+        let transport = Scripted([
+            Self.challenge("1"), Self.bytes, Self.bytes, Self.challenge("2", isStale: true), Self.bytes,
+            Self.redirect(to: "http://other/"), Self.bytes,
+        ])
+        let follower = try Self.follower(transport, hidesPasswords: hidesPasswords)
+        for _ in 0..<4 {
+            #expect(try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response.hasBytes })
+        }
+        let sent = transport.authorizations
+        #expect(sent[0] == (hidesPasswords ? "" : "Basic dTpw"))
+        let numbers = sent.map { text in
+            AuthChallenge.all(in: [text]).first.map { "\($0["nonce"] ?? "") \($0["nc"] ?? "")" } ?? ""
+        }
+        #expect(numbers[1...] == ["1 00000001", "1 00000002", "1 00000003", "2 00000001", "2 00000002", ""])
+        #expect(sent[1].contains("uri=\"/file?q\""))
+    }
+
+    @Test("A wrong password, and a server that never accepts a nonce, end after a few requests")
+    func wrongPassword() async throws {
+        let wrong = Scripted([Self.challenge("1"), Self.challenge("1")])
+        let follower = try Self.follower(wrong, hidesPasswords: false)
+        let answer = try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+        guard case .unauthorized = answer else {
+            Issue.record("\(answer)")
+            return
+        }
+        let endless = Scripted((1...5).map { Self.challenge("\($0)") })
+        let other = try Self.follower(endless, hidesPasswords: false)
+        _ = try await other.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+        #expect(endless.requested.count == 5)
     }
 
     @Test("A redirect to the same resource that asks to wait is a refusal, and its target is asked next")

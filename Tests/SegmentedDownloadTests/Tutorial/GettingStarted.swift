@@ -54,11 +54,11 @@ func fetchOrExplain(_ request: DownloadRequest) async throws -> String {
 // end
 
 // begin
-func configuration() throws -> DownloadConfiguration {
+func configuration() -> DownloadConfiguration {
     var configuration = DownloadConfiguration()
     configuration.connectTimeout = .seconds(5)
     configuration.schemes = ["https"]
-    configuration.proxies = try ProxyPolicy(environment: ["https_proxy": "http://proxy.example.org:3128"])
+    configuration.proxies = ProxyPolicy(environment: ["https_proxy": "http://proxy.example.org:3128"])
     // Stores the number of connections that was useful, for the next run.
     configuration.memory = .standard
     return configuration

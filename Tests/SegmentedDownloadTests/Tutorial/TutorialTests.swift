@@ -56,7 +56,7 @@ struct TutorialTests {
                 try harness.request("/3M/x?fail=404:all") { $0.destination = .directory(harness.directory) })
             #expect(missing.hasPrefix("not at all: ") && missing.contains("404"))
 
-            var configuration = try configuration()
+            var configuration = configuration()
             configuration.memory = nil
             let refused = await harness.fetch("/3M/file.bin", configuration: configuration)
             #expect(refused.code == .policy)

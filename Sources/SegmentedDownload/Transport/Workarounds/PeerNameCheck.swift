@@ -3,12 +3,6 @@ import NIOHTTP1
 import NIOSSL
 import SegmentedDownloadCore
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 /// Rejects requests to a server whose certificate does not cover the requested host.
 ///
 /// RFC 9525, section 6.1 requires a comparison with the name that the client was given.
@@ -21,19 +15,16 @@ final class PeerNameCheck: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundOut = HTTPClientRequestPart
 
     private let names: CertificateNames
-    /// The host connected to; `nil` if it is the host of each request.
-    private let host: String?
     /// The last host that was verified.
     private var known: String?
 
-    init(_ certificate: NIOSSLCertificate, host: String?) {
+    init(_ certificate: NIOSSLCertificate) {
         self.names = CertificateNames(certificate)
-        self.host = host
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         if case .head(let head) = Self.unwrapOutboundIn(data) {
-            let host = self.host ?? Self.host(of: head)
+            let host = Self.host(of: head)
             if self.known != host, let failure = self.names.failure(for: host) {
                 promise?.fail(failure)
                 context.fireErrorCaught(failure)
@@ -83,11 +74,8 @@ struct CertificateNames {
     /// name.
     func cover(_ host: String) -> Bool {
         guard !self.names.isEmpty || !self.addresses.isEmpty else { return true }
-        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host.lowercased()
-        for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
-            var address = [UInt8](repeating: 0, count: count)
-            if inet_pton(family, bare, &address) == 1 { return self.addresses.contains(address) }
-        }
+        if let address = IPAddress.bytes(of: host) { return self.addresses.contains(address) }
+        let bare = host.lowercased()
         let name = bare.hasSuffix(".") ? String(bare.dropLast()) : bare
         let parent = name.firstIndex(of: ".").map { String(name[$0...]) }
         return self.names.contains { candidate in
