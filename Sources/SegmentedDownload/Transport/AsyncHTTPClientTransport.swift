@@ -135,7 +135,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             let allocator = buffers.take(isTLS: isTLS)
             channel.closeFuture.whenComplete { _ in buffers.giveBack() }
             return channel.setOption(.recvAllocator, value: allocator)
-        }.flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
+        }.flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }.flatMap { KeepAlive.begin(on: channel) }
         // The client forgets a connection that is not prepared.
         prepared.whenFailure { _ in channel.close(promise: nil) }
         return prepared
