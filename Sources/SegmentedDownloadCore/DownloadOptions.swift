@@ -119,8 +119,15 @@ public struct DownloadOptions: Hashable, Sendable {
     public var speedMinimum: Int64?
     /// How long the speed may be below ``speedMinimum``; at least 0.1 s.
     public var speedTime: Duration = .seconds(30)
-    /// The time within which the whole response head must arrive, connecting included.
-    public var headTimeout: Duration = .seconds(30)
+    /// The time within which the whole response head must arrive, connecting included. Nil: 10 min if nothing else can bring bytes
+    /// of the file, because a server may have to make it first or read it from tape; else 30 s, or twice as long as the slowest
+    /// head of the file took.
+    public var headTimeout: Duration? {
+        get { self.headTimeoutGiven }
+        set { self.headTimeoutGiven = newValue }
+    }
+    /// Stored under a name of its own: earlier versions stored their default of 30 s as `headTimeout`.
+    private var headTimeoutGiven: Duration?
     /// The time within which the whole file must arrive, counted from the moment its turn comes, each time it is resumed. Then it
     /// fails with code `network`, and its bytes are kept. Nil for no limit.
     public var timeLimit: Duration?
@@ -196,7 +203,8 @@ extension DownloadOptions: Codable {
         try read(.stallTimeout, \.stallTimeout)
         try read(.speedMinimum, \.speedMinimum)
         try read(.speedTime, \.speedTime)
-        try read(.headTimeout, \.headTimeout)
+        try read(.headTimeoutGiven, \.headTimeoutGiven)
+        if self.headTimeout == nil { self.headTimeout = try Self.earlierHeadTimeout(from: decoder) }
         try read(.timeLimit, \.timeLimit)
         try read(.lengthMaximum, \.lengthMaximum)
         try read(.lengthExpected, \.lengthExpected)
@@ -208,6 +216,17 @@ extension DownloadOptions: Codable {
         try read(.keepsRemoteTime, \.keepsRemoteTime)
         try read(.allocates, \.allocates)
         try read(.syncPolicy, \.syncPolicy)
+    }
+
+    private enum EarlierKeys: String, CodingKey {
+        case headTimeout
+    }
+
+    /// The timeout that an earlier version stored, unless it is the default of that version.
+    private static func earlierHeadTimeout(from decoder: any Decoder) throws -> Duration? {
+        let values = try decoder.container(keyedBy: EarlierKeys.self)
+        let time = try values.decodeIfPresent(Duration.self, forKey: .headTimeout)
+        return time == .seconds(30) ? nil : time
     }
 }
 

@@ -62,6 +62,19 @@ struct DownloadOptionsTests {
         #expect(read == expected)
     }
 
+    @Test("The head timeout of an earlier version is read, unless it was the default; a given one of 30 s is kept")
+    func headTimeout() throws {
+        func read(_ text: String) throws -> Duration? {
+            try JSONDecoder().decode(DownloadOptions.self, from: Data(text.utf8)).headTimeout
+        }
+        #expect(try read(#"{"headTimeout":[1,11553255926290448384]}"#) == nil)
+        #expect(try read(#"{"headTimeout":[1,1553255926290448384]}"#) == .seconds(20))
+        var options = DownloadOptions()
+        options.headTimeout = .seconds(30)
+        let again = try JSONDecoder().decode(DownloadOptions.self, from: JSONEncoder().encode(options))
+        #expect(again.headTimeout == .seconds(30))
+    }
+
     @Test(
         "An option with an impossible value is refused",
         arguments: [

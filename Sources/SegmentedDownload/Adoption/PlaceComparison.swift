@@ -73,7 +73,8 @@ struct PlaceComparison: Sendable {
             let range = RangeRequest(
                 lowerBound: offset, upperBound: place.upperBound, identity: self.resource)
             let start = offset
-            let bytes = try await self.client.within(self.request.headTimeout, of: self.request.source.host) {
+            let patience = self.request.options.headPatience(isOnly: true)
+            let bytes = try await self.client.within(patience, of: self.request.source.host) {
                 try await self.follower.withResponse(to: range) { _, response, _, body in
                     try await self.bytes(of: body, response, from: start)
                 }

@@ -75,7 +75,7 @@ extension DownloadClient {
             let follower = try self.follower(of: request)
             let board = self.notices.map { NoticeBoard($0) }
             try await self.awaitHost(of: request, board)
-            return try await self.within(request.headTimeout, of: request.source.host) {
+            return try await self.within(request.options.headPatience(isOnly: true), of: request.source.host) {
                 try await follower.withResponse(to: range) { head, response, announced, body in
                     self.share(response, of: request, board)
                     return try await consume(follower, head, response, announced, body)

@@ -273,7 +273,7 @@ extension DownloadStateMachine {
                 self.state = .probing(probing)
                 return []
             case .revoked:
-                let waited = self.settings.headTimeout.inSeconds
+                let waited = (probing.lease?.headPatience ?? HeadPatience.ofOnly).inSeconds
                 let failure = DownloadError(
                     .network,
                     "\(self.settings.hosts[probing.source.rawValue]): no complete response head within \(waited) s",

@@ -270,14 +270,13 @@ package struct DownloadStateMachine: Hashable, Sendable {
     package mutating func tick(now: Duration) -> [DownloadAction] {
         if let failure = self.overdue(now: now) { return self.stop(.fail(failure)) }
         switch self.state {
-        case .probing(let probing):
-            guard let lease = probing.lease, now - lease.startedAt > self.settings.headTimeout,
-                lease.revocation == nil
-            else { return [] }
-            var revoked = probing
-            revoked.lease?.revocation = .headTooSlow
-            self.state = .probing(revoked)
-            return [.revoke(lease.id)]
+        case .probing(var probing):
+            let hasOther = probing.canMove && self.sources.hasUnfailed(besides: probing.source)
+            let actions = probing.tick(
+                patience: self.settings.options.headPatience(isOnly: !hasOther),
+                host: self.settings.hosts[probing.source.rawValue], now: now)
+            if !actions.isEmpty { self.state = .probing(probing) }
+            return actions
         case .fetching(let fetching):
             let isDue = self.checkpoints.request(bytesDone: fetching.plan.bytesDone, now: now)
             let actions: [DownloadAction] = isDue ? [.checkpoint(isPause: false)] : []

@@ -82,8 +82,8 @@ extension Fetching {
             actions = self.changed(failure.message, at: source)
         case .failed(let failure), .corrupt(let failure):
             if !lease.wasAccepted { actions = self.unanswered(failure, by: source, now: now) }
-        case .revoked where lease.revocation == .headTooSlow && !lease.wasAccepted:
-            let waited = min(Confirmation.patience, self.settings.headTimeout).inSeconds
+        case .revoked where lease.headPatience != nil && !lease.wasAccepted:
+            let waited = (lease.headPatience ?? Confirmation.patience).inSeconds
             let failure = DownloadError(
                 .network, "\(self.sources[source].host): no answer within \(waited) s", isTransient: false)
             actions = self.unanswered(failure, by: source, now: now)
@@ -100,7 +100,7 @@ extension Fetching {
         guard let lease = self.comparisons.confirmation.lease.flatMap({ self.lease($0) }),
             now - lease.startedAt > Confirmation.patience
         else { return [] }
-        return self.revoke(lease.id, .headTooSlow)
+        return self.revoke(lease.id, .headTooSlow(Confirmation.patience))
     }
 
     /// Handles an answer with the recorded validator. After one with another validator it may be from another node than

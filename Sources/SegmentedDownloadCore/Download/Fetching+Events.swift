@@ -282,8 +282,8 @@ extension Fetching {
     private mutating func ended(revoked lease: Lease, segment: Segment, now: Duration) -> [DownloadAction] {
         switch lease.revocation {
         case .stalled where !lease.hasProgressed, .headTooSlow:
-            let what = lease.revocation == .headTooSlow ? "no complete response head" : "no byte"
-            let waited = lease.revocation == .headTooSlow ? self.settings.headTimeout : self.settings.stallTimeout
+            let what = lease.headPatience == nil ? "no byte" : "no complete response head"
+            let waited = lease.headPatience ?? self.settings.stallTimeout
             let failure = DownloadError(
                 .network, "\(self.sources[lease.order.source].host): \(what) within \(waited.inSeconds) s",
                 isTransient: true)

@@ -47,15 +47,9 @@ extension Fetching {
     mutating func tick(now: Duration) -> [DownloadAction] {
         guard self.outcome == nil else { return self.outcome == .complete ? self.endWithoutEnds(now: now) : [] }
         self.traffic.controller.observe(self.observation, now: now)
-        var actions: [DownloadAction] = []
-        for lease in self.leases {
-            switch lease.phase {
-            case .requested where now - lease.startedAt > self.settings.headTimeout:
-                actions += self.revoke(lease.id, .headTooSlow)
-            case .receiving where now - lease.progressAt > self.settings.stallTimeout:
-                actions += self.revoke(lease.id, .stalled)
-            case .requested, .receiving, .ending: break
-            }
+        var actions = self.endLateHeads(now: now)
+        for lease in self.leases where lease.phase == .receiving {
+            if now - lease.progressAt > self.settings.stallTimeout { actions += self.revoke(lease.id, .stalled) }
         }
         actions += self.enforceSpeed(now: now)
         guard self.outcome == nil else { return actions }
@@ -68,6 +62,21 @@ extension Fetching {
             actions += self.revise(withdrawing: [], remarks: true)
         }
         self.finishIfComplete()
+        return actions
+    }
+
+    /// Closes connections whose response heads take too long.
+    private mutating func endLateHeads(now: Duration) -> [DownloadAction] {
+        guard self.leases.contains(where: { $0.phase == .requested }) else { return [] }
+        // A hedge asks for the bytes of another request.
+        let open = self.leases.count { $0.phase != .ending && !$0.isWaitingHedge }
+        let slowest = Duration.seconds(self.traffic.path.slowestHead)
+        var actions: [DownloadAction] = []
+        for lease in self.leases where lease.phase == .requested {
+            let isOnly = open <= 1 && !self.sources.hasUnfailed(besides: lease.order.source)
+            let patience = self.settings.options.headPatience(isOnly: isOnly, slowest: slowest)
+            if now - lease.startedAt > patience { actions += self.revoke(lease.id, .headTooSlow(patience)) }
+        }
         return actions
     }
 

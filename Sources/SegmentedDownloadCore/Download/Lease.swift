@@ -12,7 +12,9 @@ struct Lease: Hashable, Sendable {
 
     /// The reason why segdl closed the connection.
     enum Revocation: Hashable {
-        case stalled, headTooSlow, tooSlow, stopping
+        case stalled, tooSlow, stopping
+        /// No complete response head within this time.
+        case headTooSlow(Duration)
         /// No response, although requests made no earlier were answered. The origin is not at fault.
         case silent
         /// Another connection fetches the rest of its segment sooner.
@@ -57,6 +59,8 @@ struct Lease: Hashable, Sendable {
     var hasProgressed: Bool { self.position > self.writesFrom }
     /// Whether all bytes of its response have arrived and are written, so that it is about to end.
     var hasLastByte: Bool { self.phase == .receiving && !self.order.isSample && self.position >= self.responseEnd }
+    /// How long its response head was waited for in vain; nil if its connection was not closed for that.
+    var headPatience: Duration? { if case .headTooSlow(let patience)? = self.revocation { patience } else { nil } }
     /// Whether it is a hedge that has not taken over.
     var isWaitingHedge: Bool { self.order.hedged != nil && !self.wasAccepted }
 

@@ -7,6 +7,8 @@ struct ProbeAttempts: Hashable, Sendable {
     var hasContact = false
     /// Whether the host had other requests when it last refused this one. It serves them, or may.
     var isCrowded = false
+    /// Whether it was reported that the source has not answered yet.
+    var hasReportedSilence = false
     /// When the first one was made, to any source.
     var beganAt: Duration?
 

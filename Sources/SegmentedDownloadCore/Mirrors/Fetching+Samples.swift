@@ -205,7 +205,7 @@ extension Fetching {
             actions += self.changed(failure.message, at: source)
         case .failed(let failure), .corrupt(let failure):
             actions += self.sampleFailed(failure, lease, now: now)
-        case .revoked where lease.revocation == .stalled || lease.revocation == .headTooSlow:
+        case .revoked where lease.revocation == .stalled || lease.headPatience != nil:
             let failure = DownloadError(
                 .network, "\(self.sources[source].host): no response in time", isTransient: true)
             actions += self.sampleFailed(failure, lease, now: now)

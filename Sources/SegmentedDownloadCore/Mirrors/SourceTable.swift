@@ -154,6 +154,11 @@ struct SourceTable: Hashable, Sendable {
         self.ids.contains { $0 != id && !self[$0].isGone }
     }
 
+    /// Whether another source than this one can be used and has not failed since it last sent a new byte.
+    func hasUnfailed(besides id: SourceID) -> Bool {
+        self.ids.contains { $0 != id && !self[$0].isGone && self[$0].failures == 0 }
+    }
+
     /// The source to ask next while none has answered: the one with the fewest failures. Nil if all have failed
     /// permanently.
     var leastFailed: SourceID? {

@@ -111,7 +111,10 @@ struct Aria2Options {
         }
         // 0, aria2's default, means no delay. The default here is short, and grows for a server that fails.
         if let delay = try Self.number("retry-wait", texts), delay > 0 { self.values["retry-wait"] = .one("\(delay)") }
-        if let time = try Self.number("timeout", texts), time > 0 { self.values["stall-timeout"] = .one("\(time)") }
+        guard let time = try Self.number("timeout", texts), time > 0 else { return }
+        self.values["stall-timeout"] = .one("\(time)")
+        // Front-ends send back the default. It does not limit the time to the first byte.
+        if Duration.seconds(time) != DownloadOptions().stallTimeout { self.values["head-timeout"] = .one("\(time)") }
     }
 
     // MARK: The file

@@ -40,7 +40,7 @@ enum ListKey {
         "pause": "every file of a list is fetched",
         "remove-control-file": "write continue=no",
         "select-file": "it is for BitTorrent; a metalink's files are all fetched",
-        "timeout": "write stall-timeout=TIME",
+        "timeout": "write stall-timeout=TIME, and head-timeout=TIME for the time to the head of a response",
         "uri-selector": "segdl ranks mirrors by itself",
     ]
 

@@ -46,6 +46,10 @@ extension FileOption {
             "stall-timeout", .time, "Replace a connection that receives nothing for this long. (default: 30s)"
         ) { $0.request.stallTimeout = $1 },
         FileOption(
+            "head-timeout", .time,
+            "Wait this long for the head of a response. (default: 10m for the only request of a file, 30s for others)"
+        ) { $0.request.headTimeout = $1 },
+        FileOption(
             "speed-limit", aliases: ["lowest-speed-limit"], letters: "Y", .rate,
             "Replace a connection slower than this, and fail if all together are. (default: no limit)"
         ) { $0.request.speedMinimum = $1 },

@@ -36,6 +36,7 @@ struct TransferOptions: FileOptionGroup {
     var connectTimeout = Seconds(.seconds(15))
 
     @Option(file: "stall-timeout") var stallTimeout: FileEdit?
+    @Option(file: "head-timeout") var headTimeout: FileEdit?
     @Option(file: "speed-limit") var speedLimit: FileEdit?
     @Option(file: "speed-time") var speedTime: FileEdit?
     @Option(file: "max-time") var maxTime: FileEdit?

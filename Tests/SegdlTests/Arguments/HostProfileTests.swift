@@ -90,7 +90,8 @@ struct HostProfileTests {
         "min-split-size": "1k", "max-filesize": "1T", "dir": "/", "file-allocation": "none", "remote-time": "true",
         "content-coding": "false", "create-dirs": "false", "on-change": "restart", "if-exists": "skip",
         "continue": "no", "user-info": "a=b",
-        "retry-delay": "1", "retry-max-time": "1h", "stall-timeout": "2m", "max-time": "250ms", "fsync": "end",
+        "retry-delay": "1", "retry-max-time": "1h", "stall-timeout": "2m", "head-timeout": "3m", "max-time": "250ms",
+        "fsync": "end",
         "speed-limit": "10k", "speed-time": "1m",
         "name-template": "{id}", "user": "name:word",
     ]

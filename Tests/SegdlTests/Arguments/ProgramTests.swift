@@ -63,6 +63,21 @@ struct ProgramTests {
     ]
 
     @Test(
+        "A time-out of a program applies to the first byte too",
+        arguments: [
+            ("wget -T 300 URL", ["--stall-timeout", "--head-timeout", "--connect-timeout"]),
+            ("wget --timeout=300 URL", ["--stall-timeout", "--head-timeout", "--connect-timeout"]),
+            ("wget --read-timeout=300 URL", ["--stall-timeout", "--head-timeout"]),
+            ("aria2c -t 300 URL", ["--stall-timeout", "--head-timeout"]),
+            ("aria2c --timeout=300 URL", ["--stall-timeout", "--head-timeout"]),
+        ])
+    func patience(line: String, options: [String]) throws {
+        let words = line.replacing("URL", with: "http://example.org/f.bin").split(separator: " ").map(String.init)
+        let arguments = try #require(Program.named(words[0])).translated(Array(words.dropFirst()))
+        #expect(arguments.filter { $0.contains("-timeout=") } == options.map { "\($0)=300" })
+    }
+
+    @Test(
         "A program's option to decode is no license to store encoded bytes: the file is refused",
         arguments: [
             ("curl --compressed -o name ENCODED", 7), ("curl -sSfL --compressed -o name ENCODED", 7),

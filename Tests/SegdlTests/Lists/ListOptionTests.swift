@@ -31,13 +31,13 @@ struct ListOptionTests {
         let request = try Self.draft(
             "split=3", "priority=0.25", "max-download-limit=1M/s", "id=n", "user-info=k=v=w", "if-exists=rename",
             "continue=true", "on-change=restart", "min-split-size=2M", "max-filesize=1k", "retry=0",
-            "stall-timeout=2m", "max-time=1h", "file-allocation=none")
+            "stall-timeout=2m", "head-timeout=20m", "max-time=1h", "file-allocation=none")
         #expect(request.segments == .exactly(3) && request.priority == 0.25)
         #expect(request.bytesPerSecond == 1 << 20 && request.id == "n" && request.userInfo == ["k": "v=w"])
         #expect(request.ifExists == .rename && request.continuation == .auto && request.onChange == .restart)
         #expect(request.splitLengthMinimum == 2 << 20 && request.lengthMaximum == 1024 && request.retries == 0)
         #expect(request.stallTimeout == .seconds(120) && !request.allocates)
-        #expect(request.timeLimit == .seconds(3600))
+        #expect(request.timeLimit == .seconds(3600) && request.headTimeout == .seconds(1200))
         #expect(try Self.draft("limit-rate=0").bytesPerSecond == nil)
         #expect(try Self.draft("continue=false").continuation == .no)
         #expect(try Self.draft("segments=auto").segments == .automatic)

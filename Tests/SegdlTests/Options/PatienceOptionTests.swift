@@ -77,6 +77,19 @@ struct PatienceOptionTests {
         }
     }
 
+    @Test("A server that sends no head within --head-timeout is asked again")
+    func head() async throws {
+        try await withOptionScene { origin, command in
+            let url = origin.url("/64k/f.bin?no-answer=all")
+            let outcome = try await command.run("-s", "1", "--retry", "0", "--head-timeout", "300ms", url)
+            #expect(outcome.status == 4, "\(outcome)")
+            #expect(outcome.errors.contains("no complete response head within 0.3 s"), "\(outcome)")
+            let repeated = try await command.run(
+                "-q", "-s", "1", "--retry", "1", "--retry-delay", "1ms", "--head-timeout", "300ms", url)
+            #expect(repeated.status == 4 && origin.log.snapshot().requests.count == 3, "\(repeated)")
+        }
+    }
+
     @Test(
         "Every subcommand gives up a server that accepts connections and sends nothing",
         arguments: [["-o", "f.bin", "--retry", "0"], ["probe"], ["bench"]])

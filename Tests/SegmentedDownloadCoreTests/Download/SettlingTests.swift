@@ -114,7 +114,8 @@ struct SettlingTests {
     @Test("A sample that was called off says nothing; one that stalled is a failure of its source, and so is silence")
     func samples() throws {
         for (end, revocation, failures) in [
-            (.revoked, .stalled, 1), (.revoked, .headTooSlow, 1), (.revoked, .tooSlow, 0), (.revoked, .yielding, 0),
+            (.revoked, .stalled, 1), (.revoked, .headTooSlow(.seconds(30)), 1), (.revoked, .tooSlow, 0),
+            (.revoked, .yielding, 0),
             (.revoked, .stopping, 0), (.finished, nil, 1), (.stopped, nil, 1), (.finished, .stopping, 0),
             (.failed(DownloadError(.network, "reset", isTransient: true)), nil, 1),
         ] as [(LeaseEnd, Lease.Revocation?, Int)] {

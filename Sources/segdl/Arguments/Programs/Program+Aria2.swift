@@ -89,7 +89,7 @@ extension Program {
         .init("-s --split", .renamed("--segments")), .init("-k --min-split-size", .renamed("--min-split-size")),
         .init("-j --max-concurrent-downloads", .renamed("--max-concurrent-downloads")),
         .init("-m --max-tries", .attempts), .init("--retry-wait", .value { $0 == "0" ? [] : ["--retry-delay=\($0)"] }),
-        .init("-t --timeout", .seconds("--stall-timeout")),
+        .init("-t --timeout", .seconds("--stall-timeout", "--head-timeout")),
         .init("--connect-timeout", .seconds("--connect-timeout")),
         .init("--lowest-speed-limit", .renamed("--speed-limit")),
         .init("--max-download-limit", .renamed("--limit-rate-per-file")),

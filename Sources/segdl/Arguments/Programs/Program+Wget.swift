@@ -71,12 +71,9 @@ extension Program {
         .init("-v --verbose", .same), .init("--show-progress", .spelled(["--progress=bar"])),
         .init("--progress", .value { ["--progress=\($0.hasPrefix("bar") ? "bar" : "log")"] }),
         .init("-t --tries", .attempts), .init("--retry-connrefused", .same), .init("--waitretry", value: true, .same),
-        .init(
-            "-T --timeout",
-            .value { text in
-                Seconds(argument: text).map { _ in ["--stall-timeout=\(text)", "--connect-timeout=\(text)"] }
-            }),
-        .init("--read-timeout", .seconds("--stall-timeout")), .init("--connect-timeout", .seconds("--connect-timeout")),
+        .init("-T --timeout", .seconds("--stall-timeout", "--head-timeout", "--connect-timeout")),
+        .init("--read-timeout", .seconds("--stall-timeout", "--head-timeout")),
+        .init("--connect-timeout", .seconds("--connect-timeout")),
         .init("--dns-timeout", .seconds("--connect-timeout")), .init("--limit-rate", .renamed("--limit-rate")),
         .init("-U --user-agent", .renamed("--user-agent")), .init("--header", .renamed("--header")),
         .init("--referer", .renamed("--referer")), .init("--user --http-user", .renamed("--user")),

@@ -217,9 +217,9 @@ struct ProgramOption: Sendable {
 }
 
 extension ProgramOption.Meaning {
-    /// segdl's option with a time in seconds. Zero, which means without limit elsewhere, has no equivalent.
-    static func seconds(_ option: String) -> Self {
-        .value { text in Seconds(argument: text).map { _ in ["\(option)=\(text)"] } }
+    /// segdl's options with the same time in seconds. Zero, which means without limit elsewhere, has no equivalent.
+    static func seconds(_ options: String...) -> Self {
+        .value { text in Seconds(argument: text).map { _ in options.map { "\($0)=\(text)" } } }
     }
 
     /// A number of attempts; 0 is without end.
