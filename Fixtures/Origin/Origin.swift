@@ -76,6 +76,8 @@ public struct Origin: Sendable {
         case expired
         case wrongHost = "wrong-host"
         case selfSigned = "self-signed"
+        /// Self-signed, with a key that few servers have.
+        case p521, ed25519
     }
 
     /// The authority that a client must trust.

@@ -126,6 +126,55 @@ enum OriginCertificates {
         -----END PRIVATE KEY-----
         """
 
+    /// A self-signed certificate with a key of P-521: `openssl genpkey`, otherwise made as ``selfSigned``.
+    static let p521 = """
+        -----BEGIN CERTIFICATE-----
+        MIICJjCCAYegAwIBAgICEAUwCgYIKoZIzj0EAwIwFDESMBAGA1UEAwwJbG9jYWxo
+        b3N0MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAUMRIwEAYDVQQD
+        DAlsb2NhbGhvc3QwgZswEAYHKoZIzj0CAQYFK4EEACMDgYYABAAaZsKR3PmhBDgd
+        btUCi14LjzNt/j2A/kZ3MTNtdfvEDyfjC5tKSe2k1SFFgTOWtzsjDVmI+7cLRa6G
+        v37cY5wlGwAOKhIxaXYma+GyKEtEQd64iU5LwWGD/l8GPSXm12TbihvrjQoUik6/
+        gZt+//7zXWXC7n5GOmejHYMyJ8t3g9H7QqOBgzCBgDAMBgNVHRMBAf8EAjAAMA4G
+        A1UdDwEB/wQEAwIHgDATBgNVHSUEDDAKBggrBgEFBQcDATAsBgNVHREEJTAjggls
+        b2NhbGhvc3SHBH8AAAGHEAAAAAAAAAAAAAAAAAAAAAEwHQYDVR0OBBYEFCVwMupj
+        dq//8YFvOIkagPsKltogMAoGCCqGSM49BAMCA4GMADCBiAJCAJmKrXWaq4uVVowj
+        XrJf/0+RgYFeKj8995d7rggNdXE+JdMzZCFJmZyMbWKmlAb3sjBNp8c5Bv2afJk8
+        9ZbqeMmvAkIBt7aWD3n8OCPdZrt0qS8uuv5LoN/PwdYc1HwQIdgqcp8pO51Vpv/D
+        boQ6hDnGQE5SPH0f9eSI3n7RrEYRkd8ywmM=
+        -----END CERTIFICATE-----
+        """
+
+    static let p521Key = """
+        -----BEGIN PRIVATE KEY-----
+        MIHuAgEAMBAGByqGSM49AgEGBSuBBAAjBIHWMIHTAgEBBEIAw7Iy2OScBGJAa4xt
+        wKiA8KNPPXwXae8CruyWVQo0eu9sj24KTQfLWeCJViDBcc4x76A+zkUxGlpjrdMe
+        XnSwo3mhgYkDgYYABAAaZsKR3PmhBDgdbtUCi14LjzNt/j2A/kZ3MTNtdfvEDyfj
+        C5tKSe2k1SFFgTOWtzsjDVmI+7cLRa6Gv37cY5wlGwAOKhIxaXYma+GyKEtEQd64
+        iU5LwWGD/l8GPSXm12TbihvrjQoUik6/gZt+//7zXWXC7n5GOmejHYMyJ8t3g9H7
+        Qg==
+        -----END PRIVATE KEY-----
+        """
+
+    /// A self-signed certificate with a key of Ed25519: `openssl genpkey`, otherwise made as ``selfSigned``.
+    static let ed25519 = """
+        -----BEGIN CERTIFICATE-----
+        MIIBXjCCARCgAwIBAgICEAYwBQYDK2VwMBQxEjAQBgNVBAMMCWxvY2FsaG9zdDAg
+        Fw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowFDESMBAGA1UEAwwJbG9j
+        YWxob3N0MCowBQYDK2VwAyEAiPZEO4Hc5UI0XtLvaZFtSwGml6QgomEpfPLcDW8K
+        tk6jgYMwgYAwDAYDVR0TAQH/BAIwADAOBgNVHQ8BAf8EBAMCB4AwEwYDVR0lBAww
+        CgYIKwYBBQUHAwEwLAYDVR0RBCUwI4IJbG9jYWxob3N0hwR/AAABhxAAAAAAAAAA
+        AAAAAAAAAAABMB0GA1UdDgQWBBSR1jXUwwGvj3zgh11CgYIqMuhiNjAFBgMrZXAD
+        QQAiaJHGuEglN3SlValSAeDhWiR3CNi94SO6iLcZPzH6xFAa4xtfwWyhgoGnJSrs
+        SmeKYhP7RWM1AYfrpnW+n8wD
+        -----END CERTIFICATE-----
+        """
+
+    static let ed25519Key = """
+        -----BEGIN PRIVATE KEY-----
+        MC4CAQAwBQYDK2VwBCIEIM+l0/A/e6OxcMliU+OXXjho8jrfOHGssks4z5PFDmDx
+        -----END PRIVATE KEY-----
+        """
+
     /// A self-signed client certificate: `openssl req -x509 -new -key client.key -subj "/CN=segdl fixture client" -days
     /// 36500 -addext keyUsage=critical,digitalSignature -addext extendedKeyUsage=clientAuth -out client.pem`.
     package static let client = """

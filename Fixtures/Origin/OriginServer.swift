@@ -103,6 +103,8 @@ final class OriginServer: Sendable {
             case .expired: (OriginCertificates.expired, OriginCertificates.expiredKey)
             case .wrongHost: (OriginCertificates.wrongHost, OriginCertificates.wrongHostKey)
             case .selfSigned: (OriginCertificates.selfSigned, OriginCertificates.selfSignedKey)
+            case .p521: (OriginCertificates.p521, OriginCertificates.p521Key)
+            case .ed25519: (OriginCertificates.ed25519, OriginCertificates.ed25519Key)
             }
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(chain.utf8)).map { .certificate($0) },

@@ -34,12 +34,25 @@ public struct TrustPolicy: Hashable, Sendable {
         self.authorityVariables = environment.filter { AuthorityStore.variables.contains($0.key) }
     }
 
+    /// BoringSSL's own list and order, with P-521 and Ed25519 before SHA-1: without them, servers with such certificates
+    /// refuse the handshake. BoringSSL has no code points for RSA-PSS keys.
+    private static let signatureAlgorithms: [SignatureAlgorithm] = [
+        .ecdsaSecp256R1Sha256, .rsaPssRsaeSha256, .rsaPkcs1Sha256, .ecdsaSecp384R1Sha384, .rsaPssRsaeSha384,
+        .rsaPkcs1Sha384, .rsaPssRsaeSha512, .rsaPkcs1Sha512, .ecdsaSecp521R1Sha512, .ed25519, .rsaPkcs1Sha1,
+    ]
+
+    /// NIOSSL's own list and order, with P-521 at the end: for servers that exchange keys with nothing else, and in TLS 1.2
+    /// also for certificates with such a key.
+    private static let curves: [NIOTLSCurve] = [.x25519_MLKEM768, .x25519, .secp256r1, .secp384r1, .secp521r1]
+
     /// The TLS configuration for this policy.
     ///
     /// - Throws: ``DownloadError`` or ``DownloadError`` with code `usage` if a file is unusable.
     func tlsConfiguration() throws -> TLSConfiguration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.minimumTLSVersion = .tlsv12
+        tls.verifySignatureAlgorithms = Self.signatureAlgorithms
+        tls.curves = Self.curves
         // Do not wait for the peer's `close_notify`: that would take seconds when a connection is closed in mid-body.
         tls.shutdownTimeout = .zero
         if !self.verifiesCertificates { tls.certificateVerification = .none }
@@ -78,7 +91,7 @@ public struct TrustPolicy: Hashable, Sendable {
         do {
             return try NIOSSLCertificate.fromPEMFile(file)
         } catch {
-            throw DownloadError(.usage, "\(file.printable) contains no PEM certificates")
+            throw DownloadError(.usage, "\(file.printable) contains no PEM certificates, or one that cannot be read")
         }
     }
 }

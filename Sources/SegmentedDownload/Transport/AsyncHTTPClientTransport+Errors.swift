@@ -22,11 +22,8 @@ extension AsyncHTTPClientTransport {
         case let error as HeadGuard.Refusal: return DownloadError(.protocol, "\(host) \(error.reason)")
         case let error as NIOConnectionError: return Self.connectionFailure(error)
         case let error as NIOSSLError: return Self.tlsFailure(error, host: host)
-        case let error as NIOSSLExtraError:
-            return DownloadError(
-                .tls, "\(host): the certificate is for another host (\("\(error)".printable))", remedy: .trustAuthority)
-        case let error as BoringSSLError:
-            return DownloadError(.tls, "\(host): \("\(error)".printable)")
+        case let error as NIOSSLExtraError: return Self.tlsFailure(error, host: host)
+        case let error as BoringSSLError: return Self.tlsFailure(error, host: host)
         case let error as HTTPParserError where error == .invalidEOFState:
             return DownloadError(
                 .network, "\(host) closed the connection before the response was complete", isTransient: true)
@@ -100,26 +97,5 @@ extension AsyncHTTPClientTransport {
     /// The system's message, such as `connection refused`.
     private static func reason(_ error: IOError) -> String {
         String(cString: strerror(error.errnoCode)).lowercased().printable
-    }
-
-    private static func tlsFailure(_ error: NIOSSLError, host: String) -> DownloadError {
-        switch error {
-        case .uncleanShutdown:
-            return DownloadError(
-                .network, "\(host) closed the connection before the response was complete", isTransient: true)
-        case .handshakeFailed(.sslError(let stack)):
-            guard !stack.contains(.eofDuringHandshake) else {
-                return DownloadError(
-                    .tls, "\(host) broke off the TLS handshake", hint: "If it speaks plain HTTP there, write http://",
-                    isTransient: true)
-            }
-            let isDistrusted = stack.contains { $0.isDistrustedCertificate }
-            let why = isDistrusted ? "the certificate is not trusted" : "\(stack)".printable
-            return DownloadError(.tls, "\(host): \(why)", remedy: .trustAuthority)
-        case .handshakeFailed(.syscallError), .handshakeFailed(.zeroReturn):
-            return DownloadError(.tls, "\(host) broke off the TLS handshake", isTransient: true)
-        default:
-            return DownloadError(.tls, "\(host): \("\(error)".printable)", remedy: .trustAuthority)
-        }
     }
 }

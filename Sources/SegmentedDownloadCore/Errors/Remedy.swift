@@ -75,6 +75,8 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
     public static let ignoreProxy = Remedy(rawValue: "ignore_proxy")
     /// Trust the authority that issued the server's certificate.
     public static let trustAuthority = Remedy(rawValue: "trust_authority")
+    /// Give a client certificate that the server accepts.
+    public static let giveCertificate = Remedy(rawValue: "give_certificate")
     /// Skip the check of the server's name, if an interception of the connection can be ruled out.
     public static let skipNameCheck = Remedy(rawValue: "skip_name_check")
     /// Allow redirects from `https` to `http`, if the network can be trusted.
@@ -121,6 +123,7 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
         .giveProxyCredentials: "Give the proxy's credentials with ProxyPolicy.authenticated(user:password:)",
         .ignoreProxy: "Correct the variable, or set proxies to an empty ProxyPolicy",
         .trustAuthority: "Set the authorityFile of the configuration's trust to the authority's certificate",
+        .giveCertificate: "Set the trust's certificateFile and keyFile to a certificate that the server accepts",
         .skipNameCheck:
             "The connection may be intercepted; set the trust's verifiesCertificates to false to skip this check",
         .allowDowngrade: "Set the configuration's allowsDowngrade to allow it, if you trust the network",

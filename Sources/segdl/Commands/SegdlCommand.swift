@@ -54,7 +54,9 @@ struct SegdlCommand: AsyncParsableCommand {
         let arguments: [String]
         do throws(CompatibilityOptions.Refusal) {
             arguments =
-                try program.map { program throws(CompatibilityOptions.Refusal) in try program.translated(typed) }
+                try program.map { program throws(CompatibilityOptions.Refusal) in
+                    try program.translated(typed, environment: ProcessInfo.processInfo.environment)
+                }
                 ?? typed
         } catch {
             return Self.refuse("\(error.word) is not supported", hint: error.hint)

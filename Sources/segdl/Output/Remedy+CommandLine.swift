@@ -35,6 +35,7 @@ extension Remedy {
         .giveProxyCredentials: "Give the proxy's credentials with --proxy-user NAME:PASSWORD",
         .ignoreProxy: "To ignore it, use --noproxy '*'",
         .trustAuthority: "Trust its authority with --cacert FILE",
+        .giveCertificate: "Give one that it accepts with --cert FILE and --key FILE",
         .skipNameCheck: "The connection may be intercepted; --insecure skips this check",
         .allowDowngrade: "Allow it with --allow-downgrade, if you trust the network",
         .acceptContentCoding: "Store it as sent with segdl --content-coding URL, and decode it afterwards",

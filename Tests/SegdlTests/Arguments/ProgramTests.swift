@@ -266,6 +266,20 @@ struct ProgramTests {
         }
     }
 
+    @Test("CURL_CA_BUNDLE names the authorities for curl only, unless an option does")
+    func authorities() throws {
+        let environment = ["CURL_CA_BUNDLE": "/own.pem", "SSL_CERT_FILE": "/other.pem"]
+        func hasBundle(_ program: Program, _ options: String..., in environment: [String: String]) throws -> Bool {
+            try program.translated(options + ["https://a/b"], environment: environment).contains("--cacert=/own.pem")
+        }
+        #expect(try hasBundle(.curl, in: environment))
+        #expect(try !hasBundle(.curl, in: ["CURL_CA_BUNDLE": ""]))
+        #expect(try !hasBundle(.wget, in: environment))
+        #expect(try !hasBundle(.curl, "-k", in: environment))
+        #expect(try !hasBundle(.curl, "--cacert", "/third.pem", in: environment))
+        #expect(try !hasBundle(.curl, "--capath", "/third", in: environment))
+    }
+
     @Test("Every translation is in segdl's own spelling")
     func spelling() throws {
         for program in [Program.curl, .wget, .aria2c] {

@@ -282,6 +282,16 @@ import Testing
         }
     }
 
+    @Test("Servers with keys of P-521 and Ed25519 are read", arguments: [Origin.Certificate.p521, .ed25519])
+    func rareKeys(certificate: Origin.Certificate) async throws {
+        try await Harness.run(.init(tls: true, certificate: certificate)) { harness in
+            var trustful = DownloadConfiguration()
+            trustful.trust.verifiesCertificates = false
+            let result = await harness.fetch("/1M/file.bin", configuration: trustful)
+            #expect(result.code == nil, "\(result)")
+        }
+    }
+
     @Test("A body that ends without a close_notify is incomplete")
     func truncatedTLS() async throws {
         try await Harness.run(.init(tls: true)) { harness in

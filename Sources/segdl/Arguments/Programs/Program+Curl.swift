@@ -16,7 +16,7 @@ extension Program {
         var arguments = ["get", "--no-config", "--if-exists=\(policy)"]
         let links = LinkedDestinations(program, options: line.options, default: policy)
         // Without -f, curl stores the page of an error and succeeds. segdl fails in either case.
-        arguments += line.options
+        arguments += line.options + Self.authorities(for: line)
         // After --max-redirs, which has no effect without -L.
         if !line.marks.contains(.followsRedirects) { arguments.append("--max-redirs=0") }
         var named: [String] = []
@@ -45,6 +45,16 @@ extension Program {
         guard outputs.isEmpty else { throw program.refusal("-o", "There are more of it than URLs") }
         guard !line.operands.isEmpty else { throw program.refusal("command line", "It has no URL") }
         return arguments + named
+    }
+
+    /// The authorities in `CURL_CA_BUNDLE`, which curl prefers to `SSL_CERT_FILE` and `SSL_CERT_DIR`; empty if an option
+    /// names others, or no certificate is verified.
+    private static func authorities(for line: ProgramLine) -> [String] {
+        let isDecided = line.options.contains { option in
+            option == "--insecure" || option.hasPrefix("--cacert=") || option.hasPrefix("--capath=")
+        }
+        guard !isDecided, let file = line.environment["CURL_CA_BUNDLE"], !file.isEmpty else { return [] }
+        return ["--cacert=\(file)"]
     }
 
     private static let body = "segdl fetches files with GET only"

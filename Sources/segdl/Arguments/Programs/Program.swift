@@ -40,9 +40,13 @@ struct Program: Sendable {
 
     /// The arguments for segdl.
     ///
+    /// - Parameter environment: The environment, which has settings of the program as well.
     /// - Throws: ``CompatibilityOptions/Refusal`` if one of the program's options has no equivalent.
-    func translated(_ arguments: [String]) throws(CompatibilityOptions.Refusal) -> [String] {
+    func translated(
+        _ arguments: [String], environment: [String: String] = [:]
+    ) throws(CompatibilityOptions.Refusal) -> [String] {
         var line = ProgramLine()
+        line.environment = environment
         var rest = arguments[...]
         var isOperand = false
         while let word = rest.popFirst() {
@@ -128,6 +132,7 @@ struct ProgramLine {
     /// Files with URLs.
     var lists: [String] = []
     var isVersion = false
+    var environment: [String: String] = [:]
 
     fileprivate mutating func apply(
         _ option: ProgramOption, _ name: String, _ value: String?, of program: Program
