@@ -73,9 +73,15 @@ struct DestinationNaming: Sendable {
         return "\(name[..<dot]).\(number)\(name[dot...])"
     }
 
-    /// Whether the server sends a web page although the URL's extension is that of another kind of file.
+    /// Whether the server sends a web page although the extension is that of another kind of file: of the name that the user
+    /// chose, or else of the URL.
     func isUnexpectedPage(mediaType: String?) -> Bool {
-        guard mediaType?.hasPrefix("text/html") == true, let named = self.pathExtension else { return false }
+        let named =
+            switch self.request.destination {
+            case .file: Self.fileExtension(of: self.paths.name)
+            case .directory, .stream, .descriptor: self.pathExtension
+            }
+        guard mediaType?.hasPrefix("text/html") == true, let named else { return false }
         return !Self.pageExtensions.contains(named)
     }
 
@@ -84,9 +90,13 @@ struct DestinationNaming: Sendable {
         mediaType?.hasPrefix("text/html") == true && !Self.pageExtensions.contains(self.pathExtension ?? "")
     }
 
-    /// The lower-case extension of the URL's last path component; `nil` if it has none.
+    /// The extension of the URL's last path component.
     private var pathExtension: String? {
-        let name = self.request.source.path.split(separator: "/").last ?? ""
+        Self.fileExtension(of: String(self.request.source.path.split(separator: "/").last ?? ""))
+    }
+
+    /// The lower-case extension of a name; `nil` if it has none.
+    private static func fileExtension(of name: String) -> String? {
         guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return nil }
         return name[dot...].dropFirst().lowercased()
     }

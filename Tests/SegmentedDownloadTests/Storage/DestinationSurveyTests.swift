@@ -1,5 +1,6 @@
 import Foundation
 import SegmentedDownloadCore
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -23,6 +24,18 @@ struct DestinationSurveyTests {
         let request = DownloadRequest(try SourceURL("http://example.com" + path), to: .directory("."))
         let naming = DestinationNaming(request: request, id: Download.ID(rawValue: "1"), storage: POSIXStorage())
         #expect(naming.isUnexpectedPage(mediaType: mediaType) == isUnexpected)
+    }
+
+    @Test(
+        "A web page is unexpected if the user chose a name of another kind, whatever the URL is",
+        arguments: [
+            ("model.safetensors", "/uc", true), ("a.zip", "/a.html", true), ("page.html", "/a.zip", false),
+            ("noext", "/a.zip", false), ("dir.d/noext", "/a.zip", false),
+        ])
+    func chosenPage(name: String, path: String, isUnexpected: Bool) throws {
+        let request = DownloadRequest(try SourceURL("http://example.com" + path), to: .file(FilePath(name)))
+        let naming = DestinationNaming(request: request, id: Download.ID(rawValue: "1"), storage: POSIXStorage())
+        #expect(naming.isUnexpectedPage(mediaType: "text/html; charset=utf-8") == isUnexpected)
     }
 
     @Test(
