@@ -25,6 +25,9 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
     public let algorithm: Algorithm
     /// The digest in lower-case hexadecimal.
     public let hex: String
+    /// The field in which a server has stated it, such as `Content-MD5`; nil for any other digest. Digests that differ in it
+    /// alone are equal.
+    package var field: String?
 
     /// Reads `ALGORITHM=HEX`, such as `sha256=9f86…`. Nil if the algorithm is unknown or the digits do not fit it.
     public init?(_ text: String) {
@@ -41,6 +44,22 @@ public struct ExpectedDigest: Hashable, Sendable, CustomStringConvertible {
         guard hex.utf8.count == algorithm.length * 2, hex.utf8.allSatisfy({ Self.isHexDigit($0) }) else { return nil }
         self.algorithm = algorithm
         self.hex = hex
+    }
+
+    public static func == (lhs: ExpectedDigest, rhs: ExpectedDigest) -> Bool {
+        lhs.algorithm == rhs.algorithm && lhs.hex == rhs.hex
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(self.algorithm)
+        hasher.combine(self.hex)
+    }
+
+    /// The same digest, stated in a field of a response.
+    package func stated(in field: String) -> ExpectedDigest {
+        var stated = self
+        stated.field = field
+        return stated
     }
 
     private static func isHexDigit(_ byte: UInt8) -> Bool {

@@ -109,7 +109,7 @@ package struct Finisher: Sendable {
                 by: .received(self.resource, self.evidence))
         } catch {
             // A length that was given says nothing against the bytes.
-            if error.remedy == .startOver { try self.part.reject() }
+            if error.remedy == .startOver || error.remedy == .giveOwnDigestOrStartOver { try self.part.reject() }
             throw error
         }
     }

@@ -23,7 +23,7 @@ extension AnnouncedDigests {
         {
             return []
         }
-        return Self.list(fields.value(Self.googleHash), ["md5": .md5, "crc32c": .crc32c])
+        return Self.list(fields, Self.googleHash, ["md5": .md5, "crc32c": .crc32c])
     }
 
     private static let amazonType = HTTPField.Name("x-amz-checksum-type")
@@ -44,6 +44,8 @@ extension AnnouncedDigests {
         let isRange = if case .partial = response { true } else { false }
         let type = fields.value(Self.amazonType)
         guard type == "FULL_OBJECT" || type == nil && !isRange else { return [] }
-        return Self.amazonChecksums.compactMap { ExpectedDigest($0.algorithm, base64: fields.value($0.name)) }
+        return Self.amazonChecksums.compactMap { algorithm, name in
+            ExpectedDigest(algorithm, base64: fields.value(name))?.stated(in: name?.rawName ?? "")
+        }
     }
 }

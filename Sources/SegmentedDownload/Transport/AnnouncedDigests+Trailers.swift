@@ -8,7 +8,7 @@ extension AnnouncedDigests {
     static func trailing(_ fields: HTTPFields) -> (representation: [ExpectedDigest], content: ExpectedDigest?) {
         guard !fields.isEmpty else { return ([], nil) }
         return (
-            Self.ofRepresentation(fields), Self.unambiguous(Self.dictionary(fields.value(Self.contentDigest))).first
+            Self.ofRepresentation(fields), Self.unambiguous(Self.dictionary(fields, Self.contentDigest)).first
         )
     }
 

@@ -36,11 +36,11 @@ package struct AnnouncedDigests: Hashable, Sendable {
             self.content = nil
             return
         }
-        let content = Self.unambiguous(Self.dictionary(fields.value(Self.contentDigest))).first
+        let content = Self.unambiguous(Self.dictionary(fields, Self.contentDigest)).first
         self.content = content
         var said = Self.ofRepresentation(fields)
         if response.hasAllBytes, let digest = ExpectedDigest(.md5, base64: fields.value(Self.contentMD5)) {
-            said.append(digest)
+            said.append(digest.stated(in: "Content-MD5"))
         }
         said += Self.googleCloud(fields, of: resource)
         said += Self.amazonS3(fields, of: response)
@@ -56,7 +56,7 @@ package struct AnnouncedDigests: Hashable, Sendable {
     }
 
     static func ofRepresentation(_ fields: HTTPFields) -> [ExpectedDigest] {
-        Self.dictionary(fields.value(Self.reprDigest)) + Self.list(fields.value(Self.digest), Self.digestAlgorithms)
+        Self.dictionary(fields, Self.reprDigest) + Self.list(fields, Self.digest, Self.digestAlgorithms)
     }
 
     /// RFC 9530, section 3: of the selected representation, regardless of the part that is sent.
@@ -87,27 +87,31 @@ package struct AnnouncedDigests: Hashable, Sendable {
     }
 
     /// Parses a structured dictionary of byte sequences (RFC 9651, section 3.2).
-    static func dictionary(_ field: String?) -> [ExpectedDigest] {
-        guard let field else { return [] }
+    static func dictionary(_ fields: HTTPFields, _ name: HTTPField.Name?) -> [ExpectedDigest] {
+        guard let name, let field = fields.value(name) else { return [] }
         var parser = StructuredFieldValueParser(Array(field.utf8))
         guard let members = try? parser.parseDictionaryFieldValue() else { return [] }
         return Self.dictionaryAlgorithms.compactMap { key, algorithm in
             guard case .item(let item)? = members[key], case .undecodedByteSequence(let text) = item.rfc9651BareItem
             else { return nil }
-            return ExpectedDigest(algorithm, base64: text)
+            return ExpectedDigest(algorithm, base64: text)?.stated(in: name.rawName)
         }
     }
 
     /// Parses a list of `name=base64`. Names are case-insensitive.
-    static func list(_ field: String?, _ algorithms: [String: ExpectedDigest.Algorithm]) -> [ExpectedDigest] {
-        (field ?? "").split(separator: ",").compactMap { member in
+    static func list(
+        _ fields: HTTPFields, _ name: HTTPField.Name?, _ algorithms: [String: ExpectedDigest.Algorithm]
+    ) -> [ExpectedDigest] {
+        guard let name, let field = fields.value(name) else { return [] }
+        return field.split(separator: ",").compactMap { member in
             let blanks: Set<Character> = [" ", "\t"]
             var member = member.drop { blanks.contains($0) }
             while let last = member.last, blanks.contains(last) { member.removeLast() }
             guard let end = member.firstIndex(of: "="), let algorithm = algorithms[member[..<end].lowercased()] else {
                 return nil
             }
-            return ExpectedDigest(algorithm, base64: String(member[member.index(after: end)...]))
+            return ExpectedDigest(algorithm, base64: String(member[member.index(after: end)...]))?
+                .stated(in: name.rawName)
         }
     }
 }

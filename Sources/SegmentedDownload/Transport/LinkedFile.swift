@@ -23,7 +23,7 @@ package struct LinkedFile: Hashable, Sendable {
             fields.value(Self.xetHash)?.lowercased() != digest.hex,
             let length = fields.value(Self.size).flatMap({ Int64($0) })
         else { return nil }
-        self.digest = digest
+        self.digest = digest.stated(in: "X-Linked-Etag")
         self.length = length
     }
 

@@ -60,6 +60,8 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
     public static let giveDigest = Remedy(rawValue: "give_digest")
     /// Give the file's digest, or start over instead of resuming.
     public static let giveDigestOrStartOver = Remedy(rawValue: "give_digest_or_start_over")
+    /// Give the file's digest if the one that the server states is wrong, or start over.
+    public static let giveOwnDigestOrStartOver = Remedy(rawValue: "give_own_digest_or_start_over")
     /// Give the correct one of several digests.
     public static let chooseDigest = Remedy(rawValue: "choose_digest")
     /// Give only the source with the correct file, or give the file's digest.
@@ -117,6 +119,8 @@ public struct Remedy: RawRepresentable, Hashable, Sendable, CustomStringConverti
         .fetchAgainOrElsewhere: "Set ifExists to .overwrite to fetch it again, possibly from another server",
         .giveDigest: "Give the file's digest",
         .giveDigestOrStartOver: "Give the file's digest in digests, or set continuation to .no to start over",
+        .giveOwnDigestOrStartOver:
+            "Set continuation to .no to start over. If it fails again, what the server states may be out of date: a digest in digests counts instead, if its algorithm is the same or stronger",
         .chooseDigest: "Choose the correct digest and give it in digests",
         .giveCorrectSourceOrDigest: "Give only the correct source, or give the file's digest in digests",
         .giveCredentials: "Set the request's credentials, or the configuration's netrc",

@@ -87,7 +87,10 @@ package struct VerifiedFile: Hashable, Sendable {
                 throw DownloadError(.internal, "the file's \(name) was not compared")
             }
             guard hex == digest.hex else {
-                throw DownloadError(.integrity, "the file's \(name) is \(hex), not \(digest.hex)", remedy: .startOver)
+                let statement = digest.field.map { ", which the server states (\($0.printable))" } ?? ""
+                throw DownloadError(
+                    .integrity, "the file's \(name) is \(hex), not \(digest.hex)\(statement)",
+                    remedy: statement.isEmpty ? .startOver : .giveOwnDigestOrStartOver)
             }
         }
         if requirements.hasPieces {

@@ -29,6 +29,8 @@ extension Remedy {
         .fetchAgainOrElsewhere: "Fetch it again with --if-exists overwrite, or from another server",
         .giveDigest: "Give its digest with --checksum",
         .giveDigestOrStartOver: "Give its digest with --checksum, or start over with --continue no",
+        .giveOwnDigestOrStartOver:
+            "Start over with --continue no. If it fails again, what the server states may be out of date: a digest that you give with --checksum counts instead, if its algorithm is the same or stronger",
         .chooseDigest: "Give the right one with --checksum",
         .giveCorrectSourceOrDigest: "Give only the correct source, or give its digest with --checksum",
         .giveCredentials: "Give credentials with -u NAME:PASSWORD, or keep them in ~/.netrc and use --netrc",

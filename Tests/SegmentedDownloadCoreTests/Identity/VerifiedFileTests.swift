@@ -39,6 +39,25 @@ struct VerifiedFileTests {
         #expect(Self.code(right, .init(digests: both)) == .integrity, "a file cannot have two")
     }
 
+    @Test("A digest that a server states is named with its field, and the user can give the right one")
+    func stated() throws {
+        let (given, right) = (try Self.digest(.md5, "b"), try Self.digest(.md5, "c"))
+        let content = Content(length: 1, hexes: [.md5: right.hex])
+        let stated = given.stated(in: "Content-MD5")
+        // Both are the same digest.
+        #expect(stated == given && Set([stated, given]).count == 1)
+        let text = "the file's md5 is \(right.hex), not \(given.hex)"
+        let cases: [(ExpectedDigest, String, Remedy)] = [
+            (given, text, .startOver),
+            (stated, text + ", which the server states (Content-MD5)", .giveOwnDigestOrStartOver),
+        ]
+        for (digest, text, remedy) in cases {
+            #expect(throws: DownloadError(.integrity, text, remedy: remedy)) {
+                try VerifiedFile.judged(content, for: .init(digests: [digest]), by: .kept)
+            }
+        }
+    }
+
     @Test("Digests of pieces that were given must have been compared, and agree")
     func pieces() {
         let cases: [(Content.Pieces?, DownloadError.Code?)] = [

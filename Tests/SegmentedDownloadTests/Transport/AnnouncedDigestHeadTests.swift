@@ -116,6 +116,19 @@ struct AnnouncedDigestHeadTests {
         }
     }
 
+    @Test(
+        "Each digest has the name of its field",
+        arguments: [
+            ("Repr-Digest", "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:"),
+            ("Content-Digest", "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:"),
+            ("Digest", "md5=HUXZLQLMuI/KZ5KDcJPcOA=="), ("Content-MD5", "HUXZLQLMuI/KZ5KDcJPcOA=="),
+            ("x-goog-hash", "md5=HUXZLQLMuI/KZ5KDcJPcOA=="), ("x-amz-checksum-crc32", "AAAAAA=="),
+        ])
+    func field(name: String, value: String) throws {
+        let announced = try Self.announced([(name, value), ("x-goog-stored-content-encoding", "identity")], .whole)
+        #expect(announced.representation.map { $0.field?.lowercased() } == [name.lowercased()])
+    }
+
     @Test("A refusal's digests apply to its own text")
     func refusal() throws {
         let head = ResponseHead(
