@@ -364,6 +364,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
 
         var trailers: HTTPFields { AsyncHTTPClientTransport.fields(self.storedTrailers.fields(of: self.number)) }
 
+        func beginning(lengthMax: Int, within time: Duration) async -> [UInt8] {
+            await self.reception.beginning(lengthMax: lengthMax, within: time)
+        }
+
         func next() async throws -> (any BodyChunk)? {
             do {
                 return try await self.reception.next()

@@ -41,10 +41,16 @@ package protocol ResponseBody {
 
     /// The fields that follow the body, valid after ``next()`` has returned `nil`. Empty for a transport that has none.
     var trailers: HTTPFields { get }
+
+    /// The first bytes of a body that is not read otherwise, as far as they arrive within a time; empty for a transport
+    /// without real time.
+    func beginning(lengthMax: Int, within time: Duration) async -> [UInt8]
 }
 
 extension ResponseBody {
     package var trailers: HTTPFields { HTTPFields() }
+
+    package func beginning(lengthMax: Int, within time: Duration) async -> [UInt8] { [] }
 }
 
 /// A piece of a response body.

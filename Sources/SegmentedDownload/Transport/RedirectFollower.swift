@@ -167,7 +167,8 @@ package final class RedirectFollower: Sendable {
                     let announced = AnnouncedDigests(head, of: response, linked: now.target.linked)
                     let judged = response.stating(self.digests(announced, of: response, to: now.range), to: now.range)
                     self.note(judged, now)
-                    return .done(try await consume(head, judged, announced, body))
+                    let explained = await judged.explained(by: body, after: head)
+                    return .done(try await consume(head, explained, announced, body))
                 }
             } catch {
                 if isBroken() { self.noteFailure(error, now) }
@@ -254,7 +255,7 @@ package final class RedirectFollower: Sendable {
     private func attempts(after response: RangeResponse, _ trip: Trip) -> [OmittedFields] {
         let status: Int
         switch response {
-        case .rejected(let said): status = said
+        case .rejected(let said, _): status = said
         case .unsatisfiable(completeLength: nil): status = 416
         default: return []
         }

@@ -25,11 +25,11 @@ extension RangeResponse {
                 retryAfter: retryAfter?.duration
             )
         case .unauthorized(let status, let challenge):
-            let asked = challenge.map { " (\($0.printable))" } ?? ""
+            let asked = challenge.map { " (\($0.printable(limit: RefusalText.lengthMax)))" } ?? ""
             return DownloadError(
                 .auth, "\(host) answered \(status)\(asked)",
                 remedy: status == 407 ? .giveProxyCredentials : .giveCredentials, status: status)
-        case .rejected(let status):
+        case .rejected(let status, let said):
             let reason = Self.reasons.first { $0.code == status }?.reasonPhrase ?? ""
             let hint: String? =
                 switch status {
@@ -37,9 +37,10 @@ extension RangeResponse {
                 case 404: "Trying again will not help: the URL is wrong, or the file was removed or renamed"
                 default: nil
                 }
+            let why = said.map { ": \($0.printable(limit: RefusalText.lengthMax))" } ?? ""
             return DownloadError(
-                .server, "\(host) answered \(status)\(reason.isEmpty ? "" : " (\(reason))")", hint: hint, status: status
-            )
+                .server, "\(host) answered \(status)\(reason.isEmpty ? "" : " (\(reason))")\(why)", hint: hint,
+                status: status)
         case .malformed(let reason), .ignoresRanges(let reason):
             return DownloadError(.protocol, "\(host): \(reason)")
         case .redirected(let status, _):

@@ -154,8 +154,8 @@ package enum RangeResponse: Hashable, Sendable {
     case refused(status: Int, retryAfter: RetryAfter?)
     /// 401 or 407.
     case unauthorized(status: Int, challenge: String?)
-    /// Any other 4xx or 5xx status.
-    case rejected(status: Int)
+    /// Any other 4xx or 5xx status, and what the server says about it, see ``RefusalText``.
+    case rejected(status: Int, saying: String? = nil)
     /// The response violates HTTP in a way that makes its body unusable, or has an unexpected status. The clause says
     /// why.
     case malformed(String)
@@ -173,13 +173,14 @@ package enum RangeResponse: Hashable, Sendable {
         case 300...399 where head.status != 304: self = Self.redirect(head)
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
-            self = .unauthorized(status: head.status, challenge: head.values(name).first)
+            let said = [head.values(name).first, RefusalText.inFields(of: head)].compactMap(\.self)
+            self = .unauthorized(status: head.status, challenge: said.isEmpty ? nil : said.joined(separator: "; "))
         case _ where TransientStatus.contains(head.status):
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 400...599 where Self.retryAfter(head) != nil:
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))
         case 416: self = Self.unsatisfiable(request, head, locator)
-        case 400...599: self = .rejected(status: head.status)
+        case 400...599: self = .rejected(status: head.status, saying: RefusalText.inFields(of: head))
         default: self = .malformed("status \(head.status) is no valid answer to a request for a file")
         }
     }

@@ -1,3 +1,4 @@
+import HTTPTypes
 import SegmentedDownloadCore
 import Testing
 
@@ -28,6 +29,49 @@ struct ResponseFailureTests {
         let failure = RangeResponse.rejected(status: status).failure(host: "host")
         #expect(failure.hint?.contains("has expired") == isSuggested)
         #expect((failure.message == "host answered 404 (Not Found)") == (status == 404))
+    }
+
+    @Test(
+        "What a server says about a refusal is shown, printable and not too long",
+        arguments: [
+            (
+                "X-Error-Message", "Access to model a/b is restricted.",
+                "host answered 403 (Forbidden): Access to model a/b is restricted."
+            ),
+            ("x-ms-error-code", "AuthenticationFailed", "host answered 403 (Forbidden): AuthenticationFailed"),
+            ("X-Error-Message", "", "host answered 403 (Forbidden)"), ("X-Other", "a", "host answered 403 (Forbidden)"),
+            (
+                "X-Error-Message", String(repeating: "a", count: 400),
+                "host answered 403 (Forbidden): " + String(repeating: "a", count: 300) + "…"
+            ),
+        ])
+    func explanation(name: String, value: String, message: String) throws {
+        let name = try #require(HTTPField.Name(name))
+        let fields: HTTPFields = [name: value]
+        let response = RangeResponse(request: RangeRequest(), head: ResponseHead(status: 403, fields: fields))
+        #expect(response.failure(host: "host").message == message)
+        let unauthorized = RangeResponse(request: RangeRequest(), head: ResponseHead(status: 401, fields: fields))
+        #expect(unauthorized.failure(host: "host").code == .auth)
+    }
+
+    @Test("What a server says beside its challenge is shown with it")
+    func challenge() throws {
+        let name = try #require(HTTPField.Name("X-Error-Message"))
+        let fields: HTTPFields = [.wwwAuthenticate: "Bearer error=\"invalid_token\"", name: "Expired"]
+        let response = RangeResponse(request: RangeRequest(), head: ResponseHead(status: 401, fields: fields))
+        let message = response.failure(host: "host").message
+        #expect(message == "host answered 401 (Bearer error=\"invalid_token\"; Expired)")
+    }
+
+    @Test("What the body of a refusal says is shown like what its fields say, and no other response has it")
+    func body() {
+        let rejected = RangeResponse.rejected(status: 403)
+        #expect(rejected.isExplainable)
+        #expect(rejected.saying("Expired").failure(host: "h").message == "h answered 403 (Forbidden): Expired")
+        let asked = RangeResponse.unauthorized(status: 401, challenge: nil)
+        #expect(asked.saying("Expired").failure(host: "h").message == "h answered 401 (Expired)")
+        let refused = RangeResponse.refused(status: 503, retryAfter: nil)
+        #expect(!refused.isExplainable && refused.saying("Expired") == refused)
     }
 
     @Test("Credentials are suggested for whom they are asked")
