@@ -16,7 +16,8 @@ extension DownloadClient {
         }
     }
 
-    /// Fetches a short text, such as a list of checksums, into memory. Invalid UTF-8 is replaced.
+    /// Fetches a short text, such as a list of checksums, into memory. Invalid UTF-8 is replaced. A text that the server sends with
+    /// gzip or deflate, although they were not accepted, is decoded.
     ///
     /// - Throws: The ``DownloadError`` that a download of the request would fail with; code `space` if the text is
     ///   longer than `lengthMaximum` bytes, `integrity` if it does not have a digest that the server states, `cancelled`
@@ -44,7 +45,9 @@ extension DownloadClient {
         _ request: DownloadRequest, lengthMaximum: Int
     ) async throws(DownloadError) -> FetchedDocument {
         try await self.ask(request, RangeRequest(isRanged: false)) { follower, head, response, announced, body in
-            guard case .whole = response else { throw response.failure(host: request.source.host) }
+            guard case .whole(let resource) = response else {
+                throw response.failure(host: request.source.host)
+            }
             var bytes: [UInt8] = []
             while let chunk = try await body.next() {
                 chunk.withBytes { bytes.append(contentsOf: $0) }
@@ -58,8 +61,29 @@ extension DownloadClient {
             if let failure = check.failure(of: bytes, "\(request.source)") { throw failure }
             let next = LinkFields(head.fields).next
             return FetchedDocument(
-                bytes: bytes, source: follower.current,
+                bytes: try Self.decoded(bytes, from: resource.contentEncoding, lengthMaximum, of: request.source),
+                source: follower.current,
                 next: try next.map { (target) throws(DownloadError) in try follower.current.resolve(location: target) })
+        }
+    }
+
+    /// The document without a content coding that the server chose, although none was accepted.
+    private static func decoded(
+        _ bytes: [UInt8], from coding: String?, _ lengthMaximum: Int, of source: SourceURL
+    ) throws(DownloadError) -> [UInt8] {
+        do throws(ContentCoding.Failure) {
+            return try ContentCoding.decoded(bytes, from: coding, lengthMax: lengthMaximum)
+        } catch {
+            switch error {
+            case .malformed:
+                throw DownloadError(
+                    .protocol,
+                    "\(source) does not have the content coding that the server states (\((coding ?? "").printable))",
+                    hint: "The response may have been cut off: try again")
+            case .tooLong:
+                throw DownloadError(
+                    .space, "\(source) is longer than the limit of \(lengthMaximum) bytes when it is decoded")
+            }
         }
     }
 

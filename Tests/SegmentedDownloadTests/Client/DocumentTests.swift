@@ -71,6 +71,34 @@ struct DocumentTests {
         #expect(unstated.code == nil)
     }
 
+    @Test("A document that the server encodes although nobody asked is decoded, and verified as it was sent")
+    func encoded() async throws {
+        let gzip = try #require(
+            Data(base64Encoded: "H4sIAAAAAAACA7NJVMgoSk2zVUrUS8rMU7IDUzb6iXYAUrOiyxkAAAA="))
+        let request = DownloadRequest(try SourceURL("https://example.org/list"))
+        let name = try #require(HTTPField.Name("Digest"))
+        for (bytes, expected) in [(Array(gzip), Self.text), (Array(gzip.dropLast()), nil)] as [([UInt8], String?)] {
+            var configuration = DownloadConfiguration()
+            let digest = "md5=" + Data(Self.md5(of: bytes)).base64EncodedString()
+            let fields: HTTPFields = [.contentEncoding: "gzip", name: digest]
+            configuration.transport = InMemoryTransport([request.source: .init(bytes, fields: fields)])
+            let (text, code) = try await withDownloadClient(configuration) { client -> (String?, DownloadError.Code?) in
+                do throws(DownloadError) {
+                    return (try await client.text(of: request), nil)
+                } catch {
+                    return (nil, error.code)
+                }
+            }
+            #expect(text == expected && code == (expected == nil ? .protocol : nil))
+        }
+    }
+
+    private static func md5(of bytes: [UInt8]) -> [UInt8] {
+        var digest = RunningDigest(.md5)
+        bytes.withUnsafeBytes { digest.update($0) }
+        return Array(digest.bytes)
+    }
+
     /// What a server sends, and the code of fetching it as a document; nil if it arrives.
     private static func code(ofRaw raw: String) async throws -> DownloadError.Code? {
         try await Harness.run { harness -> DownloadError.Code? in
