@@ -49,7 +49,7 @@ enum RangeResponseProperties {
         } else {
             try require(range == nil, "\(verdict) although the rule accepts it")
         }
-        let isWhole = status == 200 && Self.isWhole(recorded, current)
+        let isWhole = Self.isSuccess(status) && Self.isWhole(recorded, current)
         if case .whole = verdict {
             try require(isWhole, "\(verdict) although the response is not the complete same file")
         } else {
@@ -58,8 +58,11 @@ enum RangeResponseProperties {
         try Self.checkForm(verdict, status)
     }
 
+    /// Whether the status says that the body is the file: any 2xx but 202 and 204 to 206.
+    private static func isSuccess(_ status: Int) -> Bool { status / 100 == 2 && ![202, 204, 205, 206].contains(status) }
+
     private static func checkForm(_ verdict: RangeResponse, _ status: Int) throws(Violation) {
-        try require(!verdict.hasBytes || status == 200 || status == 206, "a \(status) with bytes")
+        try require(!verdict.hasBytes || Self.isSuccess(status) || status == 206, "a \(status) with bytes")
         try require(verdict.bodyStart >= 0 && verdict.bodyEnd ?? .max >= verdict.bodyStart, "\(verdict) ends early")
         if case .unsatisfiable(let length) = verdict {
             try require(status == 416 && length ?? 0 >= 0, "\(verdict) for \(status)")

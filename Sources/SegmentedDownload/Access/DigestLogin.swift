@@ -25,7 +25,7 @@ struct DigestChallenge: Hashable, Sendable {
         case "sha-256", "sha-256-sess": self.algorithm = .sha256
         default: return nil
         }
-        self.isSession = name.hasSuffix("-sess")
+        self.isSession = name.hasSuffix("sess")
         let qualities = challenge["qop"]?.split { $0 == "," || $0 == " " }.map { $0.lowercased() }
         guard qualities.map({ $0.isEmpty || $0.contains("auth") }) ?? true else { return nil }
         self.hasQuality = qualities?.isEmpty == false

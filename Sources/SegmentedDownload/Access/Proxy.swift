@@ -94,6 +94,13 @@ public struct Proxy: Hashable, Sendable, CustomStringConvertible {
 
     var credentials: Credentials? { self.user.map { .basic(user: $0, password: self.password ?? "") } }
 
+    /// The value of `Proxy-Authorization`: the answer to the proxy's challenge if it has made one.
+    func authorization(_ login: DigestLogin?, method: String, target: String) -> String? {
+        guard let user else { return nil }
+        return login?.answer(user: user, password: self.password ?? "", method: method, target: target)
+            ?? self.credentials?.fieldValue
+    }
+
     /// What its logins are stored under.
     var loginName: String { "proxy \(self.user ?? "")@\(self)" }
 

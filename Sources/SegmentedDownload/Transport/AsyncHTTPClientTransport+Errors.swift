@@ -24,6 +24,8 @@ extension AsyncHTTPClientTransport {
         case let error as NIOSSLError: return Self.tlsFailure(error, host: host)
         case let error as NIOSSLExtraError: return Self.tlsFailure(error, host: host)
         case let error as BoringSSLError: return Self.tlsFailure(error, host: host)
+        case is HeadBytes.StaleConnection:
+            return DownloadError(.network, "\(host) closed the connection instead of answering", isTransient: true)
         case let error as HTTPParserError where error == .invalidEOFState:
             return DownloadError(
                 .network, "\(host) closed the connection before the response was complete", isTransient: true)

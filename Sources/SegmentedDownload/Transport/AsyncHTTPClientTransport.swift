@@ -91,8 +91,8 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                         checksNames: configuration.trust.verifiesCertificates)
                     return tunnel.open(
                         on: channel,
-                        authorization: Self.authorization(
-                            for: proxy, logins[proxy.loginName], method: "CONNECT", target: "\(goal)"))
+                        authorization: proxy.authorization(
+                            logins[proxy.loginName], method: "CONNECT", target: "\(goal)"))
                 }
             }
             return settings
@@ -189,16 +189,25 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
         // The client looks at a cancellation only when it has to wait.
         try Task.checkCancellation()
         let proxy = try self.configuration.proxies.proxy(for: request.url.origin)
-        for _ in 1..<Self.loginsMax {
+        var (challenges, closed) = (0, 0)
+        while true {
             do {
-                return try await self.exchange(request, through: proxy, isLast: false, consume)
-            } catch is ProxyChallenge {}
+                return try await self.exchange(request, through: proxy, isLast: challenges == Self.loginsMax, consume)
+            } catch is ProxyChallenge {
+                challenges += 1
+            } catch is HeadBytes.StaleConnection where closed < Self.closedMax {
+                closed += 1
+            } catch let error as HeadBytes.StaleConnection {
+                throw Self.failure(error, host: request.url.host)
+            }
         }
-        return try await self.exchange(request, through: proxy, isLast: true, consume)
     }
 
-    /// 3: so often a request is sent that a proxy refuses with a challenge. The nonce of the first may be too old.
-    private static let loginsMax = 3
+    /// 2: so often a proxy's challenge is answered. The nonce of the first may be too old.
+    private static let loginsMax = 2
+
+    /// 16: a request is sent again as often as its connection turns out to be closed already. The others of the origin may be too.
+    private static let closedMax = 16
 
     /// The proxy has refused a request with a challenge that can be answered.
     private struct ProxyChallenge: Error {}
@@ -234,6 +243,10 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
                 throw ProxyChallenge()
             }
             throw refusal.failure
+        } catch let error as HeadBytes.StaleConnection {
+            throw error
+        } catch ChannelError.ioOnClosedChannel {
+            throw HeadBytes.StaleConnection()
         } catch {
             if proxy == nil, await Self.isStalledHandshake(error, request.url, on: self.loops.first) {
                 throw DownloadError(
@@ -260,15 +273,6 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
 
     private static let proxyAuthorization = "Proxy-Authorization"
 
-    /// The value of `Proxy-Authorization`: the answer to the proxy's challenge if it has made one.
-    private static func authorization(
-        for proxy: Proxy, _ login: DigestLogin?, method: String, target: String
-    ) -> String? {
-        guard let user = proxy.user else { return nil }
-        return login?.answer(user: user, password: proxy.password ?? "", method: method, target: target)
-            ?? proxy.credentials?.fieldValue
-    }
-
     /// The request to send, and the route to send it on.
     private func message(
         _ request: TransportRequest, through proxy: Proxy?
@@ -294,8 +298,7 @@ package struct AsyncHTTPClientTransport: HTTPTransport {
             headers.add(name: "Host", value: request.url.host)
             let target = "http://\(request.url.host)\(request.url.target)"
             if case .forwarding = way,
-                let value = Self.authorization(
-                    for: proxy, self.logins[proxy.loginName], method: "GET", target: target)
+                let value = proxy.authorization(self.logins[proxy.loginName], method: "GET", target: target)
             {
                 headers.add(name: Self.proxyAuthorization, value: value)
             }

@@ -13,7 +13,7 @@ package struct AuthChallenge: Hashable, Sendable {
 
     package subscript(name: String) -> String? { self.parameters[name] }
 
-    package func uses(_ scheme: String) -> Bool { self.scheme.asciiLowercased == Array(scheme.utf8) }
+    package func uses(_ scheme: String) -> Bool { self.scheme.asciiLowercased == scheme.asciiLowercased }
 
     /// The challenges of all lines of a field. One line may have several, and a comma is between both challenges and parameters: what
     /// has an equals sign behind it is a parameter of the challenge before. What cannot be read is skipped.

@@ -18,7 +18,7 @@ struct Disagreement: Hashable, Sendable {
     /// 8: a finished file usually needs only one request, and a wrong result only refuses to treat the file as current.
     static let attemptsForFinishedFile = 8
 
-    /// 32: for a file of which all bytes are there, however many versions the nodes serve.
+    /// 32: however many versions the nodes serve. Of four nodes chosen at random, as many attempts miss one with 1 in 10,000.
     static let attemptsAtEnd = 32
 
     /// 4: so many versions within seconds are those of a farm's nodes, or of a server that makes each answer anew.
@@ -46,7 +46,9 @@ struct Disagreement: Hashable, Sendable {
     var isNew: Bool { self.count == 1 }
 
     /// Whether the attempts are used up: the resource has changed.
-    var isChange: Bool { self.count >= Self.attemptsPerVersion * (self.differences.count + 1) }
+    var isChange: Bool {
+        self.count >= min(Self.attemptsPerVersion * (self.differences.count + 1), Self.attemptsAtEnd)
+    }
 
     /// Like ``isChange``, for a file that is already complete.
     var isChangeOfFinishedFile: Bool { self.count >= Self.attemptsForFinishedFile }

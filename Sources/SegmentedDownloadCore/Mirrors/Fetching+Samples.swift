@@ -297,10 +297,12 @@ extension Fetching {
             }
     }
 
-    /// One more comparison with the reference, if its last answer had another validator.
+    /// One more comparison with the reference, if its last answer had another validator. A server that makes each answer anew would
+    /// not be compared either.
     private var auditOfDisagreement: Audit? {
         let reference = self.sources[self.sources.reference]
-        guard reference.isUsable, reference.deviations.disagreement.isOpen, !self.isSingleStream,
+        guard reference.isUsable, reference.deviations.disagreement.isOpen,
+            !reference.deviations.disagreement.isAmongMany, !self.isSingleStream,
             let length = self.plan.completeLength, length > 0
         else { return nil }
         let spot = max(0, length - SampleSpots.length)..<length

@@ -54,7 +54,10 @@ struct HeadPatienceTests {
         script.end(0, .revoked)
         let asked = script.now
         #expect(script.orders.map(\.source) == [SourceID(1)])
-        #expect(Self.isRevoked(1, after: asked + .seconds(600), in: &script))
+        script.wait(asked + .seconds(600) - script.now)
+        #expect(script.take().isEmpty)
+        script.wait(Self.moment)
+        #expect(script.take() == [.revoke(LeaseID(1))])
     }
 
     @Test("A given time counts for every request", arguments: [5, 30, 3600])

@@ -173,7 +173,7 @@ struct ProbingTests {
 
     @Test("A request whose head is late is revoked and repeated")
     func lateHead() {
-        var script = Script()
+        var script = Script { $0.headTimeout = .seconds(30) }
         script.tell(.surveyed(.nothing))
         script.wait(.seconds(31))
         #expect(script.take().last == .revoke(LeaseID(0)))
@@ -184,7 +184,7 @@ struct ProbingTests {
 
     @Test("A head that arrives after the revocation is not used: its connection is being closed")
     func headAfterRevocation() {
-        var script = Script()
+        var script = Script { $0.headTimeout = .seconds(30) }
         script.tell(.surveyed(.nothing))
         script.wait(.seconds(31))
         _ = script.take()

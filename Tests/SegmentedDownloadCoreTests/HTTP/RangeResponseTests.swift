@@ -287,7 +287,7 @@ struct RangeResponseTests {
             (408, Kind.refused), (425, .refused), (429, .refused), (500, .refused), (502, .refused), (503, .refused),
             (504, .refused), (401, .unauthorized), (407, .unauthorized), (400, .rejected), (403, .rejected),
             (404, .rejected), (410, .rejected), (412, .rejected), (421, .refused), (451, .rejected), (501, .rejected),
-            (505, .rejected), (100, .malformed), (201, .malformed), (204, .malformed), (207, .malformed),
+            (505, .rejected), (100, .malformed), (201, .whole), (204, .malformed), (205, .malformed),
             (300, .malformed), (304, .malformed), (305, .malformed), (600, .malformed), (0, .malformed),
             (-1, .malformed), (301, .malformed), (302, .malformed),
         ] as [(Int, Kind)]
@@ -296,10 +296,19 @@ struct RangeResponseTests {
         #expect(Self.kind(Self.judge(Self.first, status)) == kind)
     }
 
-    @Test("A redirect needs exactly one Location", arguments: [301, 302, 303, 307, 308])
+    @Test("A redirect needs one Location, which may be repeated", arguments: [301, 302, 303, 307, 308])
     func redirects(status: Int) {
         #expect(Self.judge(Self.first, status, [(.location, "/x")]) == .redirected(status: status, location: "/x"))
         #expect(Self.kind(Self.judge(Self.first, status, [(.location, "/x"), (.location, "/y")])) == .malformed)
+        #expect(Self.kind(Self.judge(Self.first, status, [])) == .malformed)
+        let twice = Self.judge(Self.first, status, [(.location, "/x"), (.location, "/x")])
+        #expect(twice == .redirected(status: status, location: "/x"))
+    }
+
+    @Test("Other statuses of success bring the file, but for those without one", arguments: [201, 203, 207, 226, 299])
+    func success(status: Int) {
+        #expect(Self.judge(Self.first, status, []) == Self.judge(Self.first, 200, []))
+        for without in [202, 204, 205] { #expect(Self.kind(Self.judge(Self.first, without, [])) != .whole) }
     }
 
     @Test("304 is accepted only as an answer to If-None-Match or If-Modified-Since")

@@ -47,6 +47,21 @@ struct HeadBytesTests {
         [Array(bytes[..<place]), Array(bytes[place...])]
     }
 
+    @Test("A connection closed instead of answering is stale if it was used before", arguments: [1, 2], [0, 1])
+    func stale(requests: Int, bytes: Int) throws {
+        let answer = Self.head([Self.field(Array("x".utf8))])
+        for error in [ChannelError.eof, nil] {
+            let channel = EmbeddedChannel(handler: HeadBytes())
+            for _ in 1..<requests { _ = try Self.exchanged([answer], on: channel) }
+            _ = try Self.exchanged([Array(answer.prefix(bytes))], on: channel)
+            if let error { channel.pipeline.fireErrorCaught(error) } else { channel.pipeline.fireChannelInactive() }
+            var caught: (any Error)?
+            do { try channel.throwIfErrorCaught() } catch { caught = error }
+            #expect((caught is HeadBytes.StaleConnection) == (requests > 1 && bytes == 0))
+            _ = try? channel.finish(acceptAlreadyClosed: true)
+        }
+    }
+
     @Test(
         "A field that is not UTF-8 is encoded at any division into pieces, and the body passes unchanged",
         arguments: ["\r\n", "\n"])

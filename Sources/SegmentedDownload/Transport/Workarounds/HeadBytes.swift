@@ -7,6 +7,9 @@ import NIOCore
 /// The handler sits between TLS and the encoder. A response head begins with the first byte after a request, because the client does
 /// not pipeline. It is held until it is complete. Bodies pass unchanged, but for the framing of chunks.
 ///
+/// Workaround: async-http-client does not repeat a request on a new connection after the server has closed one that was used before
+/// (RFC 9110, section 9.2.2), and does not say that it was: ``StaleConnection`` does.
+///
 /// Workaround: swift-nio's decoder of response heads has no access to the bytes of a value. No upstream issue yet; see
 /// ``ObsText``.
 final class HeadBytes: ChannelDuplexHandler {
@@ -28,12 +31,23 @@ final class HeadBytes: ChannelDuplexHandler {
     private var state = State.passing
     /// Not in the state, so that a byte more costs no copy of those before.
     private var held: [UInt8] = []
+    /// The number of requests that were sent on the connection.
+    private var requests = 0
+    /// Whether anything has arrived since the last one.
+    private var hasAnswer = false
+
+    /// The server closed the connection, on which it had answered before, instead of answering.
+    struct StaleConnection: Error {}
+
+    private var isStale: Bool { self.requests > 1 && !self.hasAnswer }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard case .byteBuffer(let buffer) = Self.unwrapOutboundIn(data), buffer.readableBytes > 0 else {
             return context.write(data, promise: promise)
         }
         // The transport sends no request bodies, so this is a head. The response to an earlier request has ended.
+        self.requests += 1
+        self.hasAnswer = false
         switch self.state {
         case .head, .refused: break
         case .passing, .chunks: self.state = .head(HeadScanner())
@@ -47,6 +61,7 @@ final class HeadBytes: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var buffer = Self.unwrapInboundIn(data)
+        self.hasAnswer = true
         // A handler further up may send the next request when it receives the end of a response, so the state is
         // checked again.
         while buffer.readableBytes > 0 {
@@ -104,7 +119,12 @@ final class HeadBytes: ChannelDuplexHandler {
         context.fireChannelRead(Self.wrapInboundOut(context.channel.allocator.buffer(bytes: bytes)))
     }
 
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        context.fireErrorCaught(self.isStale ? StaleConnection() : error)
+    }
+
     func channelInactive(context: ChannelHandlerContext) {
+        if self.isStale { context.fireErrorCaught(StaleConnection()) }
         if !self.held.isEmpty {
             context.fireChannelRead(Self.wrapInboundOut(context.channel.allocator.buffer(bytes: self.held)))
             self.held = []
