@@ -59,7 +59,9 @@ enum RangeResponseProperties {
     }
 
     /// Whether the status says that the body is the file: any 2xx but 202 and 204 to 206.
-    private static func isSuccess(_ status: Int) -> Bool { status / 100 == 2 && ![202, 204, 205, 206].contains(status) }
+    private static func isSuccess(_ status: Int) -> Bool {
+        status / 100 == 2 && ![202, 204, 205, 206].contains(status)
+    }
 
     private static func checkForm(_ verdict: RangeResponse, _ status: Int) throws(Violation) {
         try require(!verdict.hasBytes || Self.isSuccess(status) || status == 206, "a \(status) with bytes")
