@@ -11,7 +11,7 @@ enum URLText {
         let bytes = Array(text.utf8)
         let start = bytes.firstIndex { $0 != UInt8(ascii: " ") } ?? bytes.endIndex
         let end = bytes.lastIndex { $0 != UInt8(ascii: " ") }.map { $0 + 1 } ?? start
-        let trimmed = bytes[start..<end]
+        let trimmed = Self.withTwoSlashes(bytes[start..<end])
         let authority = Self.authority(of: trimmed)
         var encoded = Array(trimmed[..<authority.lowerBound])
         if !authority.isEmpty {
@@ -44,6 +44,18 @@ enum URLText {
             }
         }
         return "/" + kept.joined(separator: "/")
+    }
+
+    /// With two slashes behind `http:` or `https:` instead of one or three, as browsers and curl read it.
+    private static func withTwoSlashes(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        let slash = UInt8(ascii: "/")
+        for scheme in ["https:", "http:"] where text.starts(with: scheme.utf8, by: { $0.asciiLowercased == $1 }) {
+            let rest = text.dropFirst(scheme.utf8.count)
+            let slashes = rest.prefix { $0 == slash }.count
+            guard slashes == 1 || slashes == 3 else { return text }
+            return text.prefix(scheme.utf8.count) + [slash, slash] + rest.dropFirst(slashes)
+        }
+        return text
     }
 
     /// Where the user name, the host and the port are; an empty range if there are none.

@@ -165,9 +165,7 @@ package enum RangeResponse: Hashable, Sendable {
     /// - Parameter locator: Where the response came from, absent if only one resource exists.
     package init(request: RangeRequest, head: ResponseHead, locator: ResourceLocator? = nil) {
         switch head.status {
-        // A 2xx that is not known is treated as 200 (RFC 9110 §15). 203 is what a proxy has changed, and 201 and 207 have the file
-        // too. 202 has none yet, 204 and 205 never.
-        case 200, 201, 203, 207...299: self = Self.whole(request, head, locator)
+        case _ where head.isWhole: self = Self.whole(request, head, locator)
         case 206: self = Self.partial(request, head, locator)
         case 304 where request.sendsIfNoneMatch || request.modifiedSince != nil:
             self = request.objection(to: locator) ?? request.objection(toUnmodified: head) ?? .notModified()

@@ -63,7 +63,7 @@ extension RangeResponse {
     /// neither does `unsatisfiable`, which would mean that the file is empty.
     package init(request: RangeRequest, head: ResponseHead, locator: ResourceLocator?, part: ResourcePart) {
         switch head.status {
-        case 200:
+        case _ where head.isWhole:
             // With If-Range, 200 is the answer of a server whose file has changed.
             let whole = RangeResponse(request: request.withoutLength, head: head, locator: locator)
             if case .changed = whole {

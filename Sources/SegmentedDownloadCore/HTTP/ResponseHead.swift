@@ -13,6 +13,15 @@ package struct ResponseHead: Hashable, Sendable {
         self.received = received
     }
 
+    /// Whether the status says that the body is the whole file. A 2xx that is not known is treated as 200 (RFC 9110 §15). 203 is
+    /// what a proxy has changed, and 201 and 207 have the file too. 202 has none yet, 204 and 205 never.
+    var isWhole: Bool {
+        switch self.status {
+        case 200, 201, 203, 207...299: true
+        default: false
+        }
+    }
+
     /// The date at which the response was sent, absent unless there is exactly one valid `Date` field.
     var date: HTTPDate? { self.single(.date).flatMap { HTTPDate(fieldValue: $0) } }
 

@@ -54,6 +54,7 @@ struct HeadPatienceTests {
         script.end(0, .revoked)
         let asked = script.now
         #expect(script.orders.map(\.source) == [SourceID(1)])
+        _ = script.take()
         script.wait(asked + .seconds(600) - script.now)
         #expect(script.take().isEmpty)
         script.wait(Self.moment)

@@ -73,6 +73,16 @@ struct SourceURLTests {
     }
 
     @Test(
+        "One slash or three before a host are read as two",
+        arguments: ["http:/h/f?a=//b", "http:///h/f?a=//b", "HTTP:/h/f?a=//b"])
+    func slashes(text: String) throws {
+        #expect(try SourceURL(text).string == "http://h/f?a=//b")
+        #expect(try SourceURL("https://x/y").resolve(location: text).string == "http://h/f?a=//b")
+        #expect(throws: DownloadError.self) { try SourceURL("http:////h/f") }
+        #expect(throws: DownloadError.self) { try SourceURL("http:h/f") }
+    }
+
+    @Test(
         "An internationalized host is translated, and may be written in any of its forms",
         arguments: [
             "xn--bcher-kva.example", "bücher.example", "BÜCHER.example", "b%C3%BCcher.example", "bücher。example",

@@ -54,7 +54,7 @@ struct HeadBytesTests {
             let channel = EmbeddedChannel(handler: HeadBytes())
             for _ in 1..<requests { _ = try Self.exchanged([answer], on: channel) }
             _ = try Self.exchanged([Array(answer.prefix(bytes))], on: channel)
-            if let error { channel.pipeline.fireErrorCaught(error) } else { channel.pipeline.fireChannelInactive() }
+            if let error { channel.pipeline.fireErrorCaught(error) } else { channel.close(promise: nil) }
             var caught: (any Error)?
             do { try channel.throwIfErrorCaught() } catch { caught = error }
             #expect((caught is HeadBytes.StaleConnection) == (requests > 1 && bytes == 0))
@@ -246,7 +246,8 @@ struct HeadBytesTests {
             texts.insert(Array(text.utf8))
             let sent = try request(["If-Range": text])
             #expect(sent.starts(with: Array("GET / HTTP/1.1\r\nIf-Range: ".utf8) + tag + Array("\r\n".utf8)), "\(sent)")
-            _ = try channel.finish()
+            // No request was answered.
+        _ = try? channel.finish()
         }
         #expect(texts.count == tags.count)
     }
