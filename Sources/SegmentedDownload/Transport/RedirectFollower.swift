@@ -255,7 +255,8 @@ package final class RedirectFollower: Sendable {
     private func attempts(after response: RangeResponse, _ trip: Trip) -> [OmittedFields] {
         let status: Int
         switch response {
-        case .rejected(let said, _): status = said
+        // Without a challenge, credentials are not what is missing.
+        case .rejected(let said, _), .unauthorized(status: let said, challenge: nil): status = said
         case .unsatisfiable(completeLength: nil): status = 416
         default: return []
         }

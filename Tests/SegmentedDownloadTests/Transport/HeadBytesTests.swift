@@ -247,7 +247,7 @@ struct HeadBytesTests {
             let sent = try request(["If-Range": text])
             #expect(sent.starts(with: Array("GET / HTTP/1.1\r\nIf-Range: ".utf8) + tag + Array("\r\n".utf8)), "\(sent)")
             // No request was answered.
-        _ = try? channel.finish()
+            _ = try? channel.finish()
         }
         #expect(texts.count == tags.count)
     }

@@ -83,7 +83,7 @@ extension Program {
         .init("--digest", .spelled(["--digest"])), .init("-n --netrc", .spelled(["--netrc-optional"])),
         .init("--netrc-optional", .spelled(["--netrc-optional"])),
         .init("--netrc-file", .value { ["--netrc-optional", "--netrc-file=\($0)"] }),
-        .init("-b --cookie", .value { ["--cookie=\($0 == "-" ? "/dev/fd/0" : $0)"] }),
+        .init("-b --cookie", .value { $0.isEmpty ? [] : ["--cookie=\($0 == "-" ? "/dev/fd/0" : $0)"] }),
         .init("-x --proxy", .renamed("--proxy")), .init("-U --proxy-user", .renamed("--proxy-user")),
         .init("--socks4", .value { ["--proxy=socks4://\($0)"] }),
         .init("--socks4a", .value { ["--proxy=socks4a://\($0)"] }),
