@@ -322,7 +322,7 @@ import Testing
     @Test(
         "URLs that cannot be fetched are refused with a reason",
         arguments: [
-            "http://a b/", "http:///x", "http://h:99999/", "h/x", "ftp://h/", "http://", "", "http://h/\u{7}",
+            "http://a b/", "http:////x", "http://h:99999/", "h/x", "ftp://h/", "http://", "", "http://h/\u{7}",
             "http://h%00.example/",
         ])
     func malformedURLs(text: String) {

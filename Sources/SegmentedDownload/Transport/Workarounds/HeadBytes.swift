@@ -8,7 +8,8 @@ import NIOCore
 /// not pipeline. It is held until it is complete. Bodies pass unchanged, but for the framing of chunks.
 ///
 /// Workaround: async-http-client does not repeat a request on a new connection after the server has closed one that was used before
-/// (RFC 9110, section 9.2.2), and does not say that it was: ``StaleConnection`` does.
+/// (RFC 9110, section 9.2.2), and does not say that it was: ``StaleConnection`` does. No upstream issue yet; the client would have
+/// to repeat it itself.
 ///
 /// Workaround: swift-nio's decoder of response heads has no access to the bytes of a value. No upstream issue yet; see
 /// ``ObsText``.
