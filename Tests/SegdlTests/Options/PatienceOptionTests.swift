@@ -81,11 +81,11 @@ struct PatienceOptionTests {
     func head() async throws {
         try await withOptionScene { origin, command in
             let url = origin.url("/64k/f.bin?no-answer=all")
-            let outcome = try await command.run("-s", "1", "--retry", "0", "--head-timeout", "300ms", url)
+            let outcome = try await command.run("-s", "1", "--retry", "0", "--head-timeout", "500ms", url)
             #expect(outcome.status == 4, "\(outcome)")
-            #expect(outcome.errors.contains("no complete response head within 0.3 s"), "\(outcome)")
+            #expect(outcome.errors.contains("no complete response head within 0.5 s"), "\(outcome)")
             let repeated = try await command.run(
-                "-q", "-s", "1", "--retry", "1", "--retry-delay", "1ms", "--head-timeout", "300ms", url)
+                "-q", "-s", "1", "--retry", "1", "--retry-delay", "1ms", "--head-timeout", "500ms", url)
             #expect(repeated.status == 4 && origin.log.snapshot().requests.count == 3, "\(repeated)")
         }
     }
