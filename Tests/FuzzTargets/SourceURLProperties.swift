@@ -34,7 +34,7 @@ enum SourceURLProperties {
             try Self.check(url)
             return url
         }
-        let plain = Plain(String(decoding: bytes[first...last], as: UTF8.self))
+        let plain = Plain(Self.withAuthority(String(decoding: bytes[first...last], as: UTF8.self)))
         try require(plain != nil, "\(text.debugDescription) is accepted and is not an absolute URL")
         guard let plain else { return nil }
         try require(
@@ -47,6 +47,14 @@ enum SourceURLProperties {
             (url.credentials != nil) == (plain.userinfo != nil), "\(text.debugDescription) loses or finds a password")
         try Self.check(url)
         return url
+    }
+
+    /// One slash or three before a host mean two.
+    private static func withAuthority(_ text: String) -> String {
+        guard let start = text.firstMatch(of: #/^(?<scheme>[Hh][Tt][Tt][Pp][Ss]?:)(/|///)(?=[^/]|$)/#) else {
+            return text
+        }
+        return "\(start.output.scheme)//\(text[start.range.upperBound...])"
     }
 
     private static func check(_ url: SourceURL) throws(Violation) {
