@@ -114,6 +114,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         }
         try await self.pass(self.latency)
         if self.chance(.blackHole, perMille: 5) { try await self.pass(.seconds(1_000_000)) }
+        if self.isSilentlyRefused(source) { try await self.pass(.seconds(1_000_000)) }
         let answer = self.answer(request, file)
         self.log?(
             "\(self.clock.now) \(request.url) \(request.fields[.range] ?? "whole"): \(answer.head.status) "
@@ -126,6 +127,14 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
             faultAt: self.breakingPoint(answer)
         ) { [unowned self] digests in self.onStatement(file, digests) }
         return try await consume(answer.head, body)
+    }
+
+    private func isAdditional(_ source: [Int]) -> Bool { self.connectionsBySource[source, default: 0] > 1 }
+
+    /// Whether an additional request for a file is one too many and is not answered at all. Not drawn, so that the random numbers are
+    /// those of earlier versions.
+    private func isSilentlyRefused(_ source: [Int]) -> Bool {
+        self.connections > self.served && self.isAdditional(source) && self.served % 5 == 4
     }
 
     private func pass(_ time: Duration) async throws {
@@ -144,7 +153,7 @@ package final class SimulatedNetwork: HTTPTransport, @unchecked Sendable {
         let none = SimulatedOrigin.Answer(head: ResponseHead(status: 500), version: origin.current, body: 0..<0)
         if self.connections > self.served {
             // Which status does not depend on the random numbers, whose sequence is that of earlier versions.
-            let isAdditional = self.connectionsBySource[[file, other ?? -1], default: 0] > 1
+            let isAdditional = self.isAdditional([file, other ?? -1])
             return self.refusal(isAdditional ? Self.crowdStatuses[self.served % Self.crowdStatuses.count] : 429, none)
         }
         if self.chance(.errors, perMille: 10) {

@@ -147,6 +147,8 @@ package struct SimulatedOrigin {
             ? self.ifRangeRefusal : request.fields[.range] != nil && !self.doesRanges ? self.rangeRefusal : nil
         if let refusal { return Answer(head: ResponseHead(status: refusal), version: version, body: 0..<0) }
         guard let range = request.fields[.range].flatMap(Self.range), self.doesRanges, isMet else {
+            // Some servers promise what another one behind them does not do.
+            if self.rangeRefusal ?? 0 >= 500 { fields[.acceptRanges] = "bytes" }
             if self.tellsLength { fields[.contentLength] = "\(version.bytes.count)" }
             return Answer(
                 head: ResponseHead(status: 200, fields: fields), version: version, body: 0..<version.bytes.count)

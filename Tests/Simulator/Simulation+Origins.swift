@@ -14,7 +14,7 @@ extension Simulation {
         // How it says so is not drawn, so that the random numbers are those of earlier versions.
         if faults.contains(.noRanges), Int.random(in: 0..<6, using: &generator) == 0 {
             origin.doesRanges = false
-            origin.rangeRefusal = [nil, 403, 404, 405, 400, 416, 501][length % 7]
+            origin.rangeRefusal = [nil, 403, 404, 405, 400, 416, 501, 500, 502][length % 9]
         }
         if faults.contains(.lies) {
             origin.dislikesIfRange = Int.random(in: 0..<6, using: &generator) == 0

@@ -43,10 +43,11 @@ package struct SegmentFetcher: Sendable {
                 self.ask(.responded(response, suggestedName: self.suggestName(head)))
                 guard case .proceed = await self.lease.awaitAnswer() else { return .stopped }
                 if let stated = response.resource?.digests, !stated.isEmpty { try self.noteStated(stated) }
-                let awaitsTrailers = AnnouncedDigests.follow(head)
+                let isChecked = !self.lease.order.ignoresContentDigests
+                let awaitsTrailers = isChecked && AnnouncedDigests.follow(head)
                 let check =
-                    announced.content == nil && !awaitsTrailers
-                    ? nil : ContentCheck(announced.content, awaitsTrailers: awaitsTrailers, of: response)
+                    isChecked && announced.content != nil || awaitsTrailers
+                    ? ContentCheck(announced.content, awaitsTrailers: awaitsTrailers, of: response) : nil
                 return try await self.write(body, of: response, check, awaitsTrailers: awaitsTrailers)
             }
         } catch let failure as DownloadError {
@@ -123,7 +124,7 @@ package struct SegmentFetcher: Sendable {
         if case .success(.differs) = result { progress.check = nil }
         if let failure = progress.check?.failure { return .corrupt(failure) }
         // Of bytes that were only compared nothing is on disk.
-        if !self.lease.order.isSample {
+        if !self.lease.order.isSample, !self.lease.order.ignoresContentDigests {
             try self.part()?.state([progress.check?.open, stated.content].compactMap(\.self))
         }
         if !stated.whole.isEmpty { try self.noteStated(stated.whole) }

@@ -96,8 +96,9 @@ package final class RedirectFollower: Sendable {
     /// coincidence.
     private static let renewalsMax = 1
 
-    /// 2: after as many failures that may be temporary, every other first request is a plain one, or one without conditions if bytes
-    /// are there. The server may refuse optional fields with a status or an end of the connection that otherwise is temporary.
+    /// 2: after as many failures that may be temporary, every other request is a plain one if no other is open, or while bytes are
+    /// there one without conditions and a plain one in turn. The server may refuse optional fields with a status or an end of the
+    /// connection that otherwise is temporary.
     private static let failuresBeforePlain = 2
 
     /// 3: so often in a row the remembered target may refuse one more request or connection before the source is asked for
@@ -203,14 +204,18 @@ package final class RedirectFollower: Sendable {
             var trip = Trip(range: range, target: route.pinned ?? Target(url: self.source))
             trip.redirects = trip.target.isDeferred ? 1 : 0
             trip.range.omitted = route.omitted
-            guard !route.hasWorked else { return trip }
-            let isPlain = route.failures >= Self.failuresBeforePlain && route.failures.isMultiple(of: 2)
-            if range.identity != nil {
-                // Without a range, bytes that are there would be fetched again.
-                if isPlain { trip.range.omitted.insert(.conditions) }
-            } else {
+            let isUnsure = route.failures >= Self.failuresBeforePlain
+            if range.identity == nil {
+                guard !route.hasWorked else { return trip }
+                let isPlain = isUnsure && route.failures.isMultiple(of: 2)
                 let refused = isPlain ? self.mayOmit : self.access.refused.take(for: self.source.origin)
                 trip.range.omitted.formUnion(refused)
+            } else if isUnsure, !range.isAdditional {
+                if route.failures.isMultiple(of: 2) {
+                    trip.range.omitted.insert(.conditions)
+                } else if range.mayGetWhole {
+                    trip.range.omitted.formUnion(self.mayOmit)
+                }
             }
             return trip
         }
@@ -279,7 +284,10 @@ package final class RedirectFollower: Sendable {
         self.route.withLock { route in
             switch response {
             case .partial, .whole, .notModified:
-                (route.pinned, route.failures) = (pinned, 0)
+                route.pinned = pinned
+                // That a plain request was served does not end the failures of those for a range of bytes that are missing.
+                let isProof = trip.range.identity == nil || !trip.range.omitted.contains(.range)
+                route.failures = isProof ? 0 : route.failures + 1
                 route.hasWorked = route.hasWorked || response.hasBytes
                 // A range of the file that is refused now may be served later.
                 let omitted = trip.range.identity == nil ? trip.range.omitted : trip.range.omitted.subtracting(.range)

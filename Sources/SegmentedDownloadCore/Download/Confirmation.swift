@@ -32,8 +32,9 @@ struct Confirmation: Hashable, Sendable {
     /// The answers of a source with another validator.
     func disagreement(of source: SourceID) -> Disagreement { self.disagreements[source] ?? Disagreement() }
 
-    mutating func note(_ difference: String, of source: SourceID) {
-        self.disagreements[source, default: Disagreement()].note(difference)
+    /// - Parameter earlier: The disagreement before the first request.
+    mutating func note(_ difference: String, of source: SourceID, after earlier: Disagreement) {
+        self.disagreements[source, default: earlier].note(difference)
     }
 
     /// The number of requests without an answer.

@@ -115,6 +115,9 @@ package struct FetchOrder: Hashable, Sendable {
     /// The mark of the claims, see ``Claim/mark``.
     package var mark: UInt8 = 0
 
+    /// Whether the body is not compared with what its own response states about it, see ``Proving/ignoresContentDigests``.
+    package var ignoresContentDigests = false
+
     /// Whether nothing is written and the bytes are only compared with those on disk.
     package var isSample: Bool { self.segment == .none }
 }

@@ -114,7 +114,8 @@ extension Fetching {
     }
 
     private mutating func differs(_ difference: String, at source: SourceID, now: Duration) -> [DownloadAction] {
-        self.comparisons.confirmation.note(difference, of: source)
+        // Answers to the last requests for bytes count, too.
+        self.comparisons.confirmation.note(difference, of: source, after: self.sources[source].deviations.disagreement)
         let disagreement = self.comparisons.confirmation.disagreement(of: source)
         guard !disagreement.isAmongMany else {
             self.comparisons.confirmation.giveUp(source)

@@ -128,12 +128,27 @@ extension Fetching {
         }
         // Extending the segment into unleased bytes saves a request.
         if let current = self.plan[segment], current.position >= current.upperBound,
-            lease.responseEnd > current.upperBound, lease.yieldsBy == nil,
-            let upperBound = self.absorbPiece(behind: segment)
+            lease.responseEnd > current.upperBound, lease.yieldsBy == nil
         {
-            return [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
+            let overtaken = self.overtake(behind: segment)
+            if let upperBound = self.absorbPiece(behind: segment) {
+                return overtaken + [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
+            }
         }
         return self.end(index)
+    }
+
+    /// Gives up an unanswered request for the bytes behind a segment, if its source has brought bytes in its first response at most.
+    ///
+    /// Then the response before it, which can go on to the end of the file, is all that is certain: the request may be refused, or
+    /// answered with another validator, or never.
+    private mutating func overtake(behind id: Segment.ID) -> [DownloadAction] {
+        guard let index = self.plan.index(of: id), index + 1 < self.plan.segments.count,
+            let holder = self.plan.segments[index + 1].lease, let request = self.lease(holder),
+            !request.wasAccepted, self.sources[request.order.source].answeredRequest == nil
+        else { return [] }
+        self.plan.assign(self.plan.segments[index + 1].id, to: nil)
+        return self.revoke(holder, .outrun)
     }
 
     /// The failure for a stream of unknown length that is longer than allowed or expected.
@@ -214,11 +229,7 @@ extension Fetching {
         case .storageFailed(let failure):
             self.outcome = .failed(failure)
         case .corrupt(let failure):
-            if self.sources.hasAlternative(to: lease.order.source) {
-                actions += self.quarantine(lease.order.source, "\(failure.message); its bytes are fetched again")
-            } else {
-                self.outcome = .failed(failure)
-            }
+            actions += self.corrupt(failure, of: lease, now: now)
         case .differs(let offset, let byte):
             actions += self.differs(offset, byte, at: lease.order.source)
         }
@@ -226,6 +237,24 @@ extension Fetching {
         let isCorrupt = if case .corrupt = end { true } else { false }
         if self.outcome == nil, !isCorrupt { actions += self.done(lease) }
         return actions + self.settleAfterEnd()
+    }
+
+    /// Handles a body that does not match the digest that its own response states.
+    private mutating func corrupt(_ failure: DownloadError, of lease: Lease, now: Duration) -> [DownloadAction] {
+        if self.sources.hasAlternative(to: lease.order.source) {
+            return self.quarantine(lease.order.source, "\(failure.message); its bytes are fetched again")
+        }
+        // The consumer of a stream has the bytes already.
+        guard self.settings.digests.contains(where: \.isCollisionResistant), self.window?.isStream != true else {
+            self.outcome = .failed(failure)
+            return []
+        }
+        let isFirst = !self.proving.ignoresContentDigests
+        self.proving.ignoresContentDigests = true
+        self.withdrawals.add([lease.writesFrom..<max(lease.position, lease.writesFrom)].filter { !$0.isEmpty })
+        self.plan.postpone(lease.order.segment, until: now + self.settings.retry.delayBase)
+        let note = "\(failure.message); only the digest that was given counts from now on"
+        return isFirst ? [.report(.note(note))] : []
     }
 
     /// Reports a change if the download fails because the whole file ends every time where the fetched bytes end. More

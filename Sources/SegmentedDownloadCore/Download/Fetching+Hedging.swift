@@ -15,7 +15,8 @@ extension Fetching {
         let order = FetchOrder(
             lease: lease, source: source, segment: self.plan.reserveID(),
             request: self.request(for: segment, from: source),
-            writesFrom: segment.position, limit: segment.upperBound, hedged: segment.id, mark: self.mark(of: source))
+            writesFrom: segment.position, limit: segment.upperBound, hedged: segment.id, mark: self.mark(of: source),
+            ignoresContentDigests: self.proving.ignoresContentDigests)
         self.open(order, now: now)
         return order
     }

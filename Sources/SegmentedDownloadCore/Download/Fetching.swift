@@ -150,7 +150,7 @@ struct Fetching: Hashable, Sendable {
         let order = FetchOrder(
             lease: lease, source: source, segment: segment.id, request: self.request(for: segment, from: source),
             writesFrom: segment.position, limit: segment.upperBound, forgetsFrom: self.mode.takeForgetsFrom(),
-            mark: self.mark(of: source)
+            mark: self.mark(of: source), ignoresContentDigests: self.proving.ignoresContentDigests
         )
         self.plan.assign(segment.id, to: lease)
         self.open(order, now: now)
@@ -180,6 +180,7 @@ struct Fetching: Hashable, Sendable {
         }
         request.closesConnection = self.sources[source].deviations.disagreement.isOpen
         request.isAdditional = self.leases.contains { $0.order.source == source }
+        request.mayGetWhole = !self.sources.hasAlternative(to: source)
         return request
     }
 

@@ -111,6 +111,8 @@ struct Probing: Hashable, Sendable {
     private var request: RangeRequest {
         var request = self.requestForPurpose
         request.closesConnection = self.disagreement.isOpen
+        // One answer is enough to compare a complete file, and the rest of one that is not may come in one stream.
+        request.mayGetWhole = request.identity != nil
         return request
     }
 

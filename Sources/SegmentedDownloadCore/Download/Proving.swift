@@ -26,6 +26,9 @@ struct Proving: Hashable, Sendable {
     let provenGroups: Int
     /// Whether the complete file will be compared with a digest, which is stronger than audits.
     let hasDigest: Bool
+    /// Whether bodies are not compared with the digests that their own responses state any more: one of them differed, and the
+    /// digest that the user gave decides about the whole file.
+    var ignoresContentDigests = false
     /// Whether the manifest still names another source than the one that answered, until that one is proven equal.
     var owesRecord: Bool
 }

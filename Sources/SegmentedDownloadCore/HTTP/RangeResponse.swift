@@ -37,6 +37,8 @@ package struct RangeRequest: Hashable, Sendable {
     /// Whether the source has another connection. A refusal may then concern the number of connections, so nothing is left out
     /// after it.
     package var isAdditional = false
+    /// Whether the whole file may be asked for in the end, although bytes of it are there, if the range is refused again and again.
+    package var mayGetWhole = false
 
     package init(
         lowerBound: Int64 = 0,
@@ -173,7 +175,8 @@ package enum RangeResponse: Hashable, Sendable {
         case 300...399 where head.status != 304: self = Self.redirect(head)
         case 401, 407:
             let name: HTTPField.Name = head.status == 401 ? .wwwAuthenticate : .proxyAuthenticate
-            let said = [head.values(name).first, RefusalText.inFields(of: head)].compactMap(\.self)
+            let challenges = head.values(name).filter { !$0.isEmpty }.joined(separator: ", ")
+            let said = [challenges, RefusalText.inFields(of: head) ?? ""].filter { !$0.isEmpty }
             self = .unauthorized(status: head.status, challenge: said.isEmpty ? nil : said.joined(separator: "; "))
         case _ where TransientStatus.contains(head.status):
             self = .refused(status: head.status, retryAfter: Self.retryAfter(head))

@@ -94,6 +94,34 @@ struct FetchingTests {
         #expect(script.take() == [.answer(LeaseID(0), .proceed(limit: 64 << 20))])
     }
 
+    @Test("A response goes on into the segment of a request without an answer, until the source has answered one more")
+    func overtakes() {
+        var script = Script.fetching(3, length: 96 << 20)
+        _ = script.take()
+        script.progress(0, to: 32 << 20)
+        script.tell(.limitReached(LeaseID(0)))
+        #expect(script.take() == [.revoke(LeaseID(2)), .answer(LeaseID(0), .proceed(limit: 64 << 20))])
+        // Its answer is too late, and its failure is none of the file's.
+        script.accept(2, .tagged("\"a\"", length: 96 << 20))
+        #expect(script.take() == [.answer(LeaseID(2), .stop)])
+        script.end(2, .revoked)
+        script.progress(0, to: 64 << 20)
+        script.accept(1, .tagged("\"a\"", length: 96 << 20))
+        _ = script.take()
+        script.tell(.limitReached(LeaseID(0)))
+        #expect(script.take().first == .answer(LeaseID(0), .stop))
+    }
+
+    @Test("After a further request was answered with bytes, one that has no answer yet keeps its segment")
+    func doesNotOvertakeWhatIsServed() {
+        var script = Script.fetching(3, length: 96 << 20)
+        script.accept(1, .tagged("\"a\"", length: 96 << 20))
+        _ = script.take()
+        script.progress(0, to: 32 << 20)
+        script.tell(.limitReached(LeaseID(0)))
+        #expect(script.take().first == .answer(LeaseID(0), .stop))
+    }
+
     @Test("A response that reaches a leased segment is stopped")
     func doesNotAbsorbWhatIsTaken() {
         var script = Script.receiving(2)

@@ -145,6 +145,22 @@ import Testing
     }
 
     @Test(
+        "A Content-Digest that is always wrong does not stop a file with the right digest of the user, and saves no wrong one",
+        arguments: [1, 8], [true, false])
+    func contentDiffersFromChecksum(segments: Int, isRight: Bool) async throws {
+        try await Harness.run { harness in
+            let bytes = OriginContent(seed: isRight ? 1 : 2).bytes(0..<1 << 20)
+            let digest = try #require(ExpectedDigest(.sha256, hex: Self.hash(.sha256, bytes).hex))
+            let result = await harness.fetch(Self.resource("Content-Digest", Self.digest(length: 1 << 10))) {
+                $0.segments = .exactly(segments)
+                $0.digests = [digest]
+            }
+            #expect(isRight ? result.value?.verifiedBy == .digest : result.code == .integrity, "\(result)")
+            #expect(harness.exists(harness.path) == isRight)
+        }
+    }
+
+    @Test(
         "A response is compared after its last byte, whether or not its end was awaited, and never when it was cut")
     func contentCheck() throws {
         let bytes = OriginContent(seed: 1).bytes(0..<1000)

@@ -243,6 +243,40 @@ struct RedirectTargetTests {
         #expect(transport.fields == ["bytes=0-", "bytes=0-", "any coding", "bytes=0-", "any coding"])
     }
 
+    @Test("If a range is refused again and again, the whole file is asked for in turn, unless another request is open")
+    func refusedRange() async throws {
+        for isAdditional in [false, true] {
+            let transport = Scripted([Self.bytes] + Array(repeating: Self.refusal(500), count: 6))
+            let follower = try Self.follower(transport)
+            let first = try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+            var range = RangeRequest(lowerBound: 5, upperBound: 10, identity: first.resource, sendsIfRange: true)
+            (range.mayGetWhole, range.isAdditional) = (true, isAdditional)
+            for _ in 0..<6 {
+                _ = try await follower.withResponse(to: range) { _, response, _, _ in response }
+            }
+            let asked = "bytes=5-9, \"a\""
+            let expected = isAdditional ? [] : ["bytes=5-9", "any coding", "bytes=5-9", "any coding"]
+            let rest = Array(repeating: asked, count: 4 - expected.count)
+            #expect(transport.fields == ["bytes=0-", asked, asked] + expected + rest)
+        }
+    }
+
+    @Test("That the whole file is sent does not show that a range of it is served")
+    func refusedRangeOfServedFile() async throws {
+        let whole = ResponseHead(status: 200, fields: [.contentLength: "10", .eTag: "\"a\""])
+        let refusal = Self.refusal(500)
+        let transport = Scripted([Self.bytes, refusal, refusal, refusal, whole, refusal, whole, Self.bytes])
+        let follower = try Self.follower(transport)
+        let first = try await follower.withResponse(to: RangeRequest()) { _, response, _, _ in response }
+        var range = RangeRequest(lowerBound: 0, upperBound: 10, identity: first.resource)
+        range.mayGetWhole = true
+        for _ in 0..<7 { _ = try await follower.withResponse(to: range) { _, response, _, _ in response } }
+        let (asked, askedPlainly) = ("bytes=0-9", "bytes=0-9, any coding")
+        #expect(
+            transport.fields
+                == ["bytes=0-", asked, asked, asked, "any coding", askedPlainly, "any coding", askedPlainly])
+    }
+
     @Test("A request for missing bytes is made again without If-Range")
     func conditional() async throws {
         let transport = Scripted([Self.bytes, Self.refusal(412), Self.bytes])

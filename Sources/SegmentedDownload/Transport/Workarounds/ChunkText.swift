@@ -1,7 +1,7 @@
 import SegmentedDownloadCore
 
 /// The framing of a body in chunks (RFC 9112, section 7.1) as the decoder accepts it, made from what servers send: blanks and
-/// extensions behind a chunk's size are left out, and lines may end with LF only. Before whatever else is malformed a NUL is inserted,
+/// extensions behind a chunk's size are left out, lines may end with LF only, and folded lines of trailers become one. Before whatever else is malformed a NUL is inserted,
 /// so that the decoder refuses it: what was left out before might have made it valid.
 ///
 /// Workaround: swift-nio's decoder refuses blanks and LF alone. No upstream issue yet; see
@@ -12,8 +12,16 @@ struct ChunkText {
         case data(Int)
         /// Behind the data, before the end of the line.
         case dataEnd
-        case trailers(isLineEmpty: Bool)
+        case trailers(Trailers)
         case over
+    }
+
+    private enum Trailers {
+        /// Before the first line.
+        case begun
+        case line
+        /// Behind a line, whose end is held back: the next one may continue it (RFC 9112, section 5.2).
+        case lineEnd
     }
 
     /// The part of a size line that was read.
@@ -98,7 +106,7 @@ struct ChunkText {
             if isLineEnd {
                 guard size.hasDigits else { return false }
                 emit(Self.lineEnd)
-                self.state = size.value > 0 ? .data(size.value) : .trailers(isLineEmpty: true)
+                self.state = size.value > 0 ? .data(size.value) : .trailers(.begun)
                 return true
             }
             if !size.hasEnded, let digit = byte.hexDigitValue {
@@ -119,14 +127,15 @@ struct ChunkText {
             guard isLineEnd else { return byte == UInt8(ascii: "\r") }
             emit(Self.lineEnd)
             self.state = .size(Size())
-        case .trailers(let isLineEmpty):
-            if isLineEnd {
-                emit(Self.lineEnd)
-                self.state = isLineEmpty ? .over : .trailers(isLineEmpty: true)
-            } else if byte != UInt8(ascii: "\r") {
-                emit(.range(index..<index + 1))
-                self.state = .trailers(isLineEmpty: false)
+        case .trailers(let place):
+            guard byte != UInt8(ascii: "\r") else { break }
+            if isLineEnd, place == .line {
+                self.state = .trailers(.lineEnd)
+                break
             }
+            if place == .lineEnd, !byte.isFieldWhitespace { emit(Self.lineEnd) }
+            emit(isLineEnd ? Self.lineEnd : .range(index..<index + 1))
+            self.state = isLineEnd ? .over : .trailers(.line)
         case .data, .over: break
         }
         return true

@@ -117,14 +117,15 @@ enum HeadText {
     }
 
     /// A status line with one blank between its parts. That of HTTP/2 or 3 is taken for one of HTTP/1.1, which servers send that put
-    /// a version into a configured text.
+    /// a version into a configured text, and so is an interim one of HTTP/1.0, which would end the connection.
     private static func statusLine(_ line: ArraySlice<UInt8>) -> [UInt8] {
         let name = line.prefix { !$0.isFieldWhitespace }
         let rest = line[name.endIndex...].drop(while: \.isFieldWhitespace)
         let isLater = ["http/2", "http/2.0", "http/3", "http/3.0"].contains {
             name.map(\.asciiLowercased).elementsEqual($0.utf8)
         }
-        let version = isLater ? Array("HTTP/1.1".utf8) : Array("HTTP".utf8) + name.dropFirst(4)
+        let isInterim = rest.first == UInt8(ascii: "1")
+        let version = isLater || isInterim ? Array("HTTP/1.1".utf8) : Array("HTTP".utf8) + name.dropFirst(4)
         return Self.line(version + [UInt8(ascii: " ")] + rest.map { $0.isText ? $0 : UInt8(ascii: " ") })
     }
 

@@ -2,13 +2,16 @@ import SegmentedDownload
 import SegmentedDownloadCore
 
 extension Program {
-    /// A URL as curl and wget take it, which may have no scheme.
+    /// A URL as curl and wget take it, which may have no scheme, or one to three slashes behind it.
     func url(_ text: String) throws(CompatibilityOptions.Refusal) -> String {
-        guard let end = text.firstRange(of: "://") else { return "http://\(text)" }
-        guard ["http", "https"].contains(text[..<end.lowerBound].lowercased()) else {
-            throw self.refusal(String(text[..<end.upperBound]), "Only http and https are supported")
+        let scheme = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
+        guard scheme.first?.isLetter == true, text[scheme.endIndex...].hasPrefix(":/") else { return "http://\(text)" }
+        guard ["http", "https"].contains(scheme.lowercased()) else {
+            throw self.refusal("\(scheme)://", "Only http and https are supported")
         }
-        return text
+        let rest = text[scheme.endIndex...].dropFirst()
+        let slashes = rest.prefix { $0 == "/" }.count
+        return slashes <= 3 ? "\(scheme)://\(rest.dropFirst(slashes))" : text
     }
 
     /// The name in a URL; empty if it has none and there is no default.
