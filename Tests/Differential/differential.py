@@ -5,8 +5,6 @@ A case is a behaviour in a mode. Where curl ends with status 0 and the right byt
 row of the published table of refusals that it belongs to (`refused`); then segdl must refuse it. A status of 0 always means the
 right bytes, or those of curl, and nothing beside the file. A file that fails costs few requests. The expected bytes are
 computed here, not by segdl.
-
-Differences that are known and not intended have the modes in `open in`. They are printed, and fail only with a wrong file.
 """
 
 import argparse
@@ -120,11 +118,6 @@ def judge(behaviour, content, curl, segdl):
     return None
 
 
-def is_open(behaviour, mode):
-    """Whether segdl is known to fail in a mode, and is to be improved: `open in` names the modes."""
-    return mode in behaviour.get("open in", [])
-
-
 def in_mode(behaviour, mode):
     """The behaviour as it counts in a mode: `refused in` names those in which it is refused, if not in all."""
     if mode in behaviour.get("refused in", MODES):
@@ -204,19 +197,17 @@ class Report:
 
     def __init__(self, is_verbose):
         self.is_verbose = is_verbose
-        self.cases = self.fetched = self.refused = self.open = self.failed = 0
+        self.cases = self.fetched = self.refused = self.failed = 0
 
     def add(self, behaviour, mode, content, curl, segdl):
         self.cases += 1
         self.fetched += segdl.is_right(content)
         self.refused += segdl.status != 0 and curl.is_right(content)
         fault = judge(behaviour, content, curl, segdl)
-        is_known = fault is not None and segdl.status != 0 and is_open(behaviour, mode)
-        self.open += is_known
-        self.failed += fault is not None and not is_known
+        self.failed += fault is not None
         if fault is None and not self.is_verbose:
             return
-        text = f"{'open' if is_known else 'FAILED' if fault else 'ok'}  {behaviour['group']}: {behaviour['name']}, {mode}"
+        text = f"{'FAILED' if fault else 'ok'}  {behaviour['group']}: {behaviour['name']}, {mode}"
         text += f": {fault}" if fault else ""
         right = "the right file" if curl.is_right(content) else "not the file"
         text += f"\n    curl: status {curl.status}, {right}, {curl.requests} requests; segdl: status {segdl.status}"
@@ -253,8 +244,7 @@ async def main():
         await asyncio.gather(*(compare(lab, behaviour, report) for behaviour in behaviours))
     print(
         f"{report.cases} cases of {len(behaviours)} behaviours in {time.monotonic() - started:.0f} s: segdl fetched"
-        f" {report.fetched}, and refused {report.refused} that curl fetched; {report.open} are open, and"
-        f" {report.failed + len(faults)} failed."
+        f" {report.fetched}, and refused {report.refused} that curl fetched; {report.failed + len(faults)} failed."
     )
     is_too_small = not options.only and report.cases < CASES_MIN
     if is_too_small:

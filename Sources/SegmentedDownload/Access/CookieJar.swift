@@ -29,6 +29,13 @@ public final class CookieJar: Sendable {
         /// Whether it was loaded from a file.
         var isOfUser: Bool
 
+        /// Whether it is as the prefix of its name promises (RFC 6265bis, section 4.1.3).
+        var keepsPrefix: Bool {
+            let name = self.name.lowercased()
+            if name.hasPrefix("__host-") { return self.isSecure && self.isHostOnly && self.path == "/" }
+            return self.isSecure || !name.hasPrefix("__secure-")
+        }
+
         func isSamePlace(as other: Cookie) -> Bool {
             self.name == other.name && self.domain == other.domain && self.path == other.path
                 && self.isOfUser == other.isOfUser
@@ -124,7 +131,11 @@ public final class CookieJar: Sendable {
     }
 
     private static func store(_ cookie: Cookie, in cookies: inout [Cookie]) {
-        cookies.removeAll { $0.isSamePlace(as: cookie) }
+        // A new value keeps the place of the old one (RFC 6265, section 5.3).
+        if let index = cookies.firstIndex(where: { $0.isSamePlace(as: cookie) }) {
+            cookies[index] = cookie
+            return
+        }
         cookies.append(cookie)
         // A server that sets too many cookies replaces the oldest. Cookies from files are kept.
         let excess = cookies.count { !$0.isOfUser } - Self.countMax
@@ -154,9 +165,9 @@ public final class CookieJar: Sendable {
                 guard domain == host || Self.isBelow(host, domain) && !self.isPublicSuffix(domain) else {
                     return nil
                 }
-            case "path" where value.hasPrefix("/"): cookie.path = value
+            case "path": cookie.path = value.hasPrefix("/") ? value : Self.defaultPath(of: url)
             case "secure": cookie.isSecure = true
-            case "max-age": age = Double(value).map { self.now() + $0 } ?? age
+            case "max-age": age = Self.seconds(value).map { self.now() + $0 } ?? age
             case "expires":
                 if cookie.expires == nil, let date = HTTPDate(cookieDate: value) {
                     cookie.expires = Double(date.secondsSinceEpoch)
@@ -165,8 +176,16 @@ public final class CookieJar: Sendable {
             }
         }
         if cookie.isSecure, url.origin.scheme != "https" { return nil }
+        guard cookie.keepsPrefix else { return nil }
         if let age { cookie.expires = age }
         return cookie
+    }
+
+    /// A number of seconds as RFC 6265, section 5.2.2 writes it; nil for another text.
+    private static func seconds(_ text: String) -> Double? {
+        let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
+        guard !digits.isEmpty, digits.utf8.allSatisfy(\.isASCIIDigit) else { return nil }
+        return Double(text)
     }
 
     // MARK: Sending

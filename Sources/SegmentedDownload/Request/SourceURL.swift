@@ -20,8 +20,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
 
         /// Whether the host's name or address is a loopback one (RFC 6761, section 6.3). Names are not resolved.
         var isLoopback: Bool {
-            self.host == "localhost" || self.host.hasSuffix(".localhost") || self.host.hasPrefix("127.")
-                || self.host == "[::1]" || self.host == "::1"
+            if self.host == "localhost" || self.host.hasSuffix(".localhost") { return true }
+            guard let bytes = IPAddress.bytes(of: self.host) else { return false }
+            return bytes.count == 4 ? bytes[0] == 127 : bytes == [UInt8](repeating: 0, count: 15) + [1]
         }
 
         var text: String { "\(self.scheme)://\(self.host):\(self.port)" }
@@ -117,8 +118,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
                 throw Self.malformed(text, "what is in brackets is not an IPv6 address")
             }
             host = "[\(host)]"
-        }
-        guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"%/?#\\@<>^`{|}".utf8.contains($0) }) else {
+        } else if !host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"%/?#\\@<>^`{|}:[]".utf8.contains($0) }) {
             throw Self.malformed(text, "its host has characters that no host has")
         }
         guard Self.isUnambiguous(host) else {
@@ -135,6 +135,9 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             components.percentEncodedPassword == nil || password != nil
         else { throw Self.malformed(text, "its user name or password, percent-decoded, is not UTF-8") }
         self.credentials = user.map { .basic(user: $0, password: password ?? "") }
+        components.scheme = scheme
+        // Escapes of a host name the same host as the characters.
+        if components.percentEncodedHost?.contains("%") == true { components.percentEncodedHost = host }
         components.user = nil
         components.password = nil
         components.fragment = nil

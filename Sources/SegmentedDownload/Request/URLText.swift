@@ -46,13 +46,14 @@ enum URLText {
         return "/" + kept.joined(separator: "/")
     }
 
-    /// With two slashes behind `http:` or `https:` instead of one or three, as browsers and curl read it.
+    /// With two slashes behind `http:` or `https:` instead of one or three, or without a scheme instead of three, as browsers and
+    /// curl read it.
     private static func withTwoSlashes(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let slash = UInt8(ascii: "/")
-        for scheme in ["https:", "http:"] where text.starts(with: scheme.utf8, by: { $0.asciiLowercased == $1 }) {
+        for scheme in ["https:", "http:", ""] where text.starts(with: scheme.utf8, by: { $0.asciiLowercased == $1 }) {
             let rest = text.dropFirst(scheme.utf8.count)
             let slashes = rest.prefix { $0 == slash }.count
-            guard slashes == 1 || slashes == 3 else { return text }
+            guard slashes == 3 || slashes == 1 && !scheme.isEmpty else { return text }
             return text.prefix(scheme.utf8.count) + [slash, slash] + rest.dropFirst(slashes)
         }
         return text

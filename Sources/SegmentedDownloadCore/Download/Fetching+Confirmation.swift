@@ -26,12 +26,17 @@ extension Fetching {
     }
 
     /// Asks a source for the last byte again. Nil if that is not needed, or not possible now.
+    ///
+    /// If the answer has another validator, every other request is one from the first byte, as that of the first response was: some
+    /// servers make the validator from the range. The head of its answer is enough.
     mutating func nextConfirmation(now: Duration, isOpen: (String) -> Bool) -> FetchOrder? {
         guard self.comparisons.confirmation.lease == nil, let source = self.sourceToConfirm,
             let length = self.plan.completeLength,
             self.sources[source].retryAt <= now, isOpen(self.sources[source].host)
         else { return nil }
-        let order = self.sample(length - 1..<length, from: source, confirms: true, now: now)
+        let isFromStart = self.comparisons.confirmation.disagreement(of: source).isEveryOther
+        let order = self.sample(
+            isFromStart ? 0..<length : length - 1..<length, from: source, confirms: true, now: now)
         self.comparisons.confirmation.ask(order.lease)
         return order
     }
@@ -45,7 +50,9 @@ extension Fetching {
             let doubts = self.confirmed(by: lease, now: now)
             self.acceptSample(index, responseEnd: range.upperBound, now: now)
             // The consumer of a stream has the byte already, and the head is enough.
-            guard self.window?.isStream != true else { return doubts + self.end(index) }
+            guard self.window?.isStream != true, range.upperBound - range.lowerBound == 1 else {
+                return doubts + self.end(index)
+            }
             return doubts + [.answer(lease.id, .proceed(limit: range.upperBound))]
         case .whole:
             return self.confirmed(by: lease, now: now) + self.end(index)

@@ -21,7 +21,7 @@ package struct ContentDisposition: Hashable, Sendable {
                 names.append(parameter.name)
                 switch parameter.name {
                 case "filename": plain = parameter.value
-                case "filename*": extended = Self.decodeExtended(parameter.value)
+                case "filename*": extended = Self.decodeExtended(parameter.value).flatMap { $0.isEmpty ? nil : $0 }
                 default: break
                 }
             }
@@ -52,7 +52,7 @@ package struct ContentDisposition: Hashable, Sendable {
         }
 
         switch String(decoding: charset.map { $0.asciiLowercased }, as: UTF8.self) {
-        case "utf-8": return String(validating: bytes, as: UTF8.self)
+        case "utf-8", "utf8": return String(validating: bytes, as: UTF8.self)
         case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
         default: return nil
         }

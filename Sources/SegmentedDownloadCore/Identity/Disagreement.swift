@@ -45,6 +45,9 @@ struct Disagreement: Hashable, Sendable {
     /// Whether this was the first different answer in a row.
     var isNew: Bool { self.count == 1 }
 
+    /// Whether the number of different answers is odd.
+    var isEveryOther: Bool { !self.count.isMultiple(of: 2) }
+
     /// Whether the attempts are used up: the resource has changed.
     var isChange: Bool {
         self.count >= min(Self.attemptsPerVersion * (self.differences.count + 1), Self.attemptsAtEnd)

@@ -33,7 +33,7 @@ extension Fetching {
             return order
         }
         if let order = self.nextConfirmation(now: now, isOpen: isOpen) { return order }
-        guard !self.plan.isComplete || !reference.isUsable else { return nil }
+        guard !self.plan.isComplete || !reference.isUsable, !self.mode.hasLostRanges else { return nil }
         for id in self.sources.ids where self.sources[id].trust == .unproven {
             // Fewer samples may be enough now, because another source is gone.
             if self.isSampledEnough(id) { self.sources[id].trust = .sampled }
@@ -60,6 +60,7 @@ extension Fetching {
             || self.comparisons.confirmation.disagreement(of: source).isOpen
         request.confirms = confirms
         request.isAdditional = self.leases.contains { $0.order.source == source }
+        request.mayGetWhole = confirms || self.isLast(source)
         let order = FetchOrder(
             lease: self.context.makeLease(), source: source, segment: .none, request: request,
             writesFrom: spot.upperBound, limit: spot.upperBound)
@@ -106,8 +107,9 @@ extension Fetching {
         case .moved(let difference):
             return self.moved(difference, lease, now: now) + self.end(index)
         case .whole, .ignoresRanges:
-            guard self.comparisons.audits.contains(lease.id) else { fallthrough }
-            return self.refuseAudit(lease, now: now) + self.end(index)
+            if self.comparisons.audits.contains(lease.id) { return self.refuseAudit(lease, now: now) + self.end(index) }
+            guard self.isLast(lease.order.source) else { fallthrough }
+            return self.refuseSample(lease, now: now) + self.end(index)
         case .unsatisfiable, .notModified:
             let host = self.sources[lease.order.source].host
             let failure = DownloadError(.protocol, "\(host) does not support ranges")
@@ -153,6 +155,18 @@ extension Fetching {
         return self.comparisons.audits.contributors.filter { $0 != own }.flatMap { self.discard($0, reason) }
             + self.endSamples()
             + self.reviseIfSettled()
+    }
+
+    /// Whether a source is all that is left, although it is not proven to have the same file.
+    private func isLast(_ source: SourceID) -> Bool { !self.hasUsable && !self.sources.hasAlternative(to: source) }
+
+    /// Handles the last source, which did not answer a sample with a range. After several such answers one stream is compared with
+    /// everything before its first new byte.
+    private mutating func refuseSample(_ lease: Lease, now: Duration) -> [DownloadAction] {
+        let source = lease.order.source
+        self.sources[source].retryAt = now + self.settings.retry.delayBase
+        return self.mode.noteRefusal()
+            ? [.report(.note("\(self.sources[source].host) does not support ranges"))] : []
     }
 
     private mutating func sampleFailed(_ failure: DownloadError, _ lease: Lease, now: Duration) -> [DownloadAction] {
@@ -301,7 +315,10 @@ extension Fetching {
     /// not be compared either.
     private var auditOfDisagreement: Audit? {
         let reference = self.sources[self.sources.reference]
-        guard reference.isUsable, reference.deviations.disagreement.isOpen,
+        // A single response is of one version.
+        let isOneResponse =
+            reference.answeredRequest == nil && self.sources.kept.isEmpty && self.sources.earlier.isEmpty
+        guard reference.isUsable, reference.deviations.disagreement.isOpen, !isOneResponse,
             !reference.deviations.disagreement.isAmongMany, !self.isSingleStream,
             let length = self.plan.completeLength, length > 0
         else { return nil }

@@ -136,6 +136,25 @@ struct ConfirmationTests {
         #expect(fetching.outcome == .complete && fetching.evidence == .none)
     }
 
+    @Test("After an answer with another validator, every other request is as the first one was, and its head is enough")
+    func asTheFirst() throws {
+        var fetching = try Self.complete(after: Self.late)
+        let last = Self.length - 1..<Self.length
+        for spot in [last, 0..<Self.length, last] {
+            let order = try fetching.asked(at: .seconds(60))
+            #expect(order.spot == spot)
+            _ = fetching.responded(order.lease, .changed("its tag differs"), now: .seconds(60))
+            _ = fetching.ended(order.lease, .stopped, now: .seconds(60))
+        }
+        let order = try fetching.asked(at: .seconds(90))
+        let whole = ByteRange(0..<Self.length)
+        let actions = fetching.responded(
+            order.lease, .partial(whole, .tagged("\"a\"", length: Self.length)), now: .seconds(90))
+        #expect(actions.contains(.answer(order.lease, .stop)))
+        _ = fetching.ended(order.lease, .stopped, now: .seconds(90))
+        #expect(fetching.outcome == .complete && fetching.evidence == .none)
+    }
+
     @Test("A refusal leaves the file complete and unconfirmed, a temporary one after a second attempt")
     func refused() throws {
         var fetching = try Self.complete(after: Self.late)

@@ -58,6 +58,26 @@ struct SourceTests {
         #expect(script.orders.last?.mark == 2)
     }
 
+    @Test("If the only source left has no ranges to compare, one stream from it is compared and brings the rest")
+    func lastWithoutRanges() throws {
+        var fetching = Fetching.sample(length: Self.length, connections: 2, hosts: ["one", "two"])
+        let first = try fetching.asked()
+        fetching.accept(first.lease, at: .zero)
+        fetching.bring(first.lease, to: 1 << 20, at: .zero)
+        _ = fetching.ended(first.lease, .failed(DownloadError(.server, "gone")), now: .zero)
+        var now = Duration.zero
+        for _ in 0..<Fetching.Mode.rangeRefusalsMax {
+            now += .seconds(10)
+            let sample = try fetching.asked(at: now)
+            #expect(sample.isSample && sample.source == SourceID(1) && sample.request.mayGetWhole)
+            _ = fetching.responded(sample.lease, .whole(.tagged("\"b\"", length: Self.length)), now: now)
+            _ = fetching.ended(sample.lease, .stopped, now: now)
+        }
+        let stream = try fetching.asked(at: now + .seconds(10))
+        #expect(!stream.isSample && !stream.request.isRanged && stream.source == SourceID(1))
+        #expect(stream.writesFrom == 1 << 20)
+    }
+
     @Test("A mirror with other bytes under the same tag is no longer used")
     func lyingTag() {
         var script = Self.fetching()

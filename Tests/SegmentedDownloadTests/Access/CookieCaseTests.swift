@@ -18,8 +18,6 @@ struct CookieCaseTests {
         var sent: String?
         /// Why the value is another one than that of RFC 6265 or curl.
         var why: String?
-        /// Whether segdl gives another value so far.
-        var known: Bool?
 
         var testDescription: String { "\(self.set) from \(self.from) to \(self.to)" }
     }
@@ -48,13 +46,9 @@ struct CookieCaseTests {
     func replay(given: Case) throws {
         let (response, request) = (try SourceURL(given.from), try SourceURL(given.to))
         let now = Self.file.now
-        withKnownIssue("not right yet") {
-            let jar = CookieJar(suffixes: { nil }, now: { now })
-            jar.note(given.set, from: response)
-            #expect(jar.fieldValue(for: request, isNamed: true) == given.sent, "\(given.why ?? "")")
-        } when: {
-            given.known == true
-        }
+        let jar = CookieJar(suffixes: { nil }, now: { now })
+        jar.note(given.set, from: response)
+        #expect(jar.fieldValue(for: request, isNamed: true) == given.sent, "\(given.why ?? "")")
     }
 
     @Test("The time at which a cookie expires", arguments: Self.dates)

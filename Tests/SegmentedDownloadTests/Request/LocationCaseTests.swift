@@ -13,8 +13,6 @@ struct LocationCaseTests {
         var url: String?
         /// Why the value is another one than that of WHATWG or curl.
         var why: String?
-        /// Whether segdl gives another value so far.
-        var known: Bool?
 
         var testDescription: String { "\(self.location.debugDescription) from \(self.base)" }
     }
@@ -26,12 +24,8 @@ struct LocationCaseTests {
     @Test("The URL that a Location leads to", arguments: Self.cases)
     func replay(given: Case) throws {
         let base = try SourceURL(given.base)
-        withKnownIssue("not right yet") {
-            let url = try? base.resolve(location: given.location)
-            #expect(url?.string == given.url, "\(given.why ?? "")")
-        } when: {
-            given.known == true
-        }
+        let url = try? base.resolve(location: given.location)
+        #expect(url?.string == given.url, "\(given.why ?? "")")
     }
 
     @Test("No case is lost")

@@ -14,8 +14,6 @@ struct SourceURLCaseTests {
         var host: String?
         /// Why the value is another one than that of WHATWG or curl.
         var why: String?
-        /// Whether segdl gives another value so far.
-        var known: Bool?
 
         var testDescription: String { self.input.debugDescription }
     }
@@ -26,13 +24,9 @@ struct SourceURLCaseTests {
 
     @Test("The URL that is requested", arguments: Self.cases)
     func replay(given: Case) {
-        withKnownIssue("not right yet") {
-            let url = try? SourceURL(given.input)
-            #expect(url?.string == given.url, "\(given.why ?? "")")
-            if let host = given.host { #expect(url?.origin.host == host) }
-        } when: {
-            given.known == true
-        }
+        let url = try? SourceURL(given.input)
+        #expect(url?.string == given.url, "\(given.why ?? "")")
+        if let host = given.host { #expect(url?.origin.host == host) }
     }
 
     @Test("No case is lost")

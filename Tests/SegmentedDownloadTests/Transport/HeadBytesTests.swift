@@ -179,9 +179,10 @@ struct HeadBytesTests {
             ("6  \r\na\r\nb\n\n\r\n0 \r\n\r\n", "6\r\na\r\nb\n\n\r\n0\r\n\r\n"),
             ("6\t\na\r\nb\n\n\n0\n\n", "6\r\na\r\nb\n\n\r\n0\r\n\r\n"),
             ("6 ; a=\"b\"\r\na\r\nb\n\n\r\n0;x\r\nA: 1\nB: 2\r\n\n", "6\r\na\r\nb\n\n\r\n0\r\nA: 1\r\nB: 2\r\n\r\n"),
-            ("0\r\nA: 1\r\n  2\r\n\t3\r\nB: 4\r\n\r\n", "0\r\nA: 1  2\t3\r\nB: 4\r\n\r\n"),
+            ("0\r\nA: 1\r\n  2\r\n\t3\r\nB: 4\r\n\r\n", "0\r\nA: 1 2 3\r\nB: 4\r\n\r\n"),
+            ("0\r\n A: 1\r\nX Y: 1\r\nContent-Length: 3\r\nB : 2\r\n\r\n", "0\r\nB: 2\r\n\r\n"),
             // The decoder refuses these.
-            ("0\r\n A: 1\r\n\r\n", "0\r\n A: 1\r\n\r\n"),
+            ("0\r\nA\r\n\r\n", "0\r\n\0\n"),
             ("6 6\r\nabcdef", "6\06\r\nabcdef"), ("\r\n0\r\n", "\0\r\n0\r\n"), ("1\r\nabc\r\n", "1\r\na\0bc\r\n"),
             ("00000000000000001\r\na\r\n", "00000000000000001\r\na\r\n"),
             ("ffffffffffffffff\r\n", "fffffffffffffff\0f\r\n"), ("-1\r\n", "\0-1\r\n"),

@@ -1,7 +1,7 @@
 import SegmentedDownloadCore
 
 /// The framing of a body in chunks (RFC 9112, section 7.1) as the decoder accepts it, made from what servers send: blanks and
-/// extensions behind a chunk's size are left out, lines may end with LF only, and folded lines of trailers become one. Before whatever else is malformed a NUL is inserted,
+/// extensions behind a chunk's size are left out, lines may end with LF only, and trailers are read as heads are. Before whatever else is malformed a NUL is inserted,
 /// so that the decoder refuses it: what was left out before might have made it valid.
 ///
 /// Workaround: swift-nio's decoder refuses blanks and LF alone. No upstream issue yet; see
@@ -12,16 +12,9 @@ struct ChunkText {
         case data(Int)
         /// Behind the data, before the end of the line.
         case dataEnd
-        case trailers(Trailers)
+        /// Behind the last chunk, with what has arrived up to the empty line.
+        case trailers([UInt8])
         case over
-    }
-
-    private enum Trailers {
-        /// Before the first line.
-        case begun
-        case line
-        /// Behind a line, whose end is held back: the next one may continue it (RFC 9112, section 5.2).
-        case lineEnd
     }
 
     /// The part of a size line that was read.
@@ -106,7 +99,7 @@ struct ChunkText {
             if isLineEnd {
                 guard size.hasDigits else { return false }
                 emit(Self.lineEnd)
-                self.state = size.value > 0 ? .data(size.value) : .trailers(.begun)
+                self.state = size.value > 0 ? .data(size.value) : .trailers([])
                 return true
             }
             if !size.hasEnded, let digit = byte.hexDigitValue {
@@ -127,15 +120,17 @@ struct ChunkText {
             guard isLineEnd else { return byte == UInt8(ascii: "\r") }
             emit(Self.lineEnd)
             self.state = .size(Size())
-        case .trailers(let place):
-            guard byte != UInt8(ascii: "\r") else { break }
-            if isLineEnd, place == .line {
-                self.state = .trailers(.lineEnd)
-                break
+        case .trailers(var held):
+            let isLineEmpty = held.last.map { $0 == UInt8(ascii: "\n") } ?? true
+            if byte == UInt8(ascii: "\r"), isLineEmpty { break }
+            guard held.count < HeadScanner.lengthMax else { return false }
+            held.append(byte)
+            self.state = .trailers(held)
+            if isLineEnd, isLineEmpty {
+                guard let trailers = HeadText.trailers(held) else { return false }
+                emit(.other(trailers))
+                self.state = .over
             }
-            if place == .lineEnd, !byte.isFieldWhitespace { emit(Self.lineEnd) }
-            emit(isLineEnd ? Self.lineEnd : .range(index..<index + 1))
-            self.state = isLineEnd ? .over : .trailers(.line)
         case .data, .over: break
         }
         return true

@@ -147,7 +147,7 @@ struct HeadScanner {
     }
 
     /// 128 KiB: twice what the transport accepts.
-    private static let lengthMax = 128 << 10
+    static let lengthMax = 128 << 10
 
     /// The first bytes of the first line, up to the length of `HTTP/1.1 103`.
     private var start: [UInt8] = []

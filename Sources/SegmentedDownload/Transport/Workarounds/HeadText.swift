@@ -56,15 +56,43 @@ enum HeadText {
         }
     }
 
+    private struct Malformed: Error {
+        let reason: String
+    }
+
     /// Reads a head, which ends with an empty line.
     static func read(_ head: [UInt8]) -> Result {
-        var lines = head.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast().map { line in
-            line.last == UInt8(ascii: "\r") ? line.dropLast() : line
-        }[...]
         // Empty lines before the status line are skipped.
-        lines = lines.drop { $0.isEmpty }.dropLast()
+        var lines = Self.lines(of: head).drop { $0.isEmpty }
         guard let status = lines.popFirst() else { return .head(head, isChunked: false) }
         guard !status.contains(UInt8(ascii: "\r")) else { return .refused("sent a status line with a CR within it") }
+        do throws(Malformed) {
+            var fields = try Self.fields(of: lines)
+            let isChunked = Self.mergeFraming(of: &fields)
+            return .head(Self.statusLine(status) + Self.text(of: fields), isChunked: isChunked)
+        } catch {
+            return .refused(error.reason)
+        }
+    }
+
+    /// Reads the trailers of a body in chunks, which end with an empty line. Those that would say where a body ends are left out
+    /// (RFC 9110, section 6.5.1).
+    ///
+    /// - Returns: The trailers as the decoder accepts them; nil if they are malformed.
+    static func trailers(_ text: [UInt8]) -> [UInt8]? {
+        guard var fields = try? Self.fields(of: Self.lines(of: text)) else { return nil }
+        fields.removeAll { $0.isNamed("content-length") || $0.isNamed("transfer-encoding") }
+        return Self.text(of: fields)
+    }
+
+    /// The lines before the empty one at the end.
+    private static func lines(of text: [UInt8]) -> ArraySlice<ArraySlice<UInt8>> {
+        text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast(2).map { line in
+            line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+        }[...]
+    }
+
+    private static func fields(of lines: ArraySlice<ArraySlice<UInt8>>) throws(Malformed) -> [Field] {
         var fields: [Field] = []
         for line in lines {
             if line.first?.isFieldWhitespace == true {
@@ -76,23 +104,25 @@ enum HeadText {
                 fields.append(folded)
                 continue
             }
-            guard let field = Field(line) else { return .refused("sent a head with a line that is no field") }
+            guard let field = Field(line) else { throw Malformed(reason: "sent a head with a line that is no field") }
             fields.append(field)
         }
         if let field = fields.first(where: { $0.isEssential && !$0.value.allSatisfy(\.isText) }) {
-            return .refused("sent a \(String(decoding: field.name, as: UTF8.self)) with a control character")
+            throw Malformed(
+                reason: "sent a \(String(decoding: field.name, as: UTF8.self)) with a control character")
         }
         // Without the field that it looks like, the body would have another end.
         if fields.contains(where: { !$0.name.allSatisfy(\.isTokenCharacter) && $0.mayBeEssential }) {
-            return .refused("sent a head with a malformed name of a field")
+            throw Malformed(reason: "sent a head with a malformed name of a field")
         }
         fields.removeAll {
             !$0.name.allSatisfy(\.isTokenCharacter) || $0.name.isEmpty || !$0.value.allSatisfy(\.isText)
         }
-        let isChunked = Self.mergeFraming(of: &fields)
-        var bytes = Self.statusLine(status)
-        for field in fields { bytes += Self.line(Array(field.name) + Array(": ".utf8) + field.value) }
-        return .head(bytes + Self.line([]), isChunked: isChunked)
+        return fields
+    }
+
+    private static func text(of fields: [Field]) -> [UInt8] {
+        fields.flatMap { Self.line(Array($0.name) + Array(": ".utf8) + $0.value) } + Self.line([])
     }
 
     /// Merges equal lengths, and transfer codings that change nothing. Others stay as they are.
