@@ -204,18 +204,15 @@ package final class RedirectFollower: Sendable {
             var trip = Trip(range: range, target: route.pinned ?? Target(url: self.source))
             trip.redirects = trip.target.isDeferred ? 1 : 0
             trip.range.omitted = route.omitted
-            let isUnsure = route.failures >= Self.failuresBeforePlain
-            if range.identity == nil {
-                guard !route.hasWorked else { return trip }
-                let isPlain = isUnsure && route.failures.isMultiple(of: 2)
-                let refused = isPlain ? self.mayOmit : self.access.refused.take(for: self.source.origin)
-                trip.range.omitted.formUnion(refused)
-            } else if isUnsure, !range.isAdditional {
-                if route.failures.isMultiple(of: 2) {
-                    trip.range.omitted.insert(.conditions)
-                } else if range.mayGetWhole {
-                    trip.range.omitted.formUnion(self.mayOmit)
-                }
+            let isUnsure = route.failures >= Self.failuresBeforePlain && !range.isAdditional
+            let isEven = route.failures.isMultiple(of: 2)
+            if range.identity != nil {
+                if isUnsure, isEven { trip.range.omitted.insert(.conditions) }
+                if isUnsure, !isEven, range.mayGetWhole { trip.range.omitted.formUnion(self.mayOmit) }
+            } else if isUnsure, isEven {
+                trip.range.omitted.formUnion(self.mayOmit)
+            } else if !route.hasWorked {
+                trip.range.omitted.formUnion(self.access.refused.take(for: self.source.origin))
             }
             return trip
         }
