@@ -49,7 +49,10 @@ extension DownloadRequest {
                     .usage, "the value given for \(field.name.rawName) contains a line break or a control character")
             }
             guard !Self.ownFields.contains(field.name.canonicalName) else {
-                throw DownloadError(.usage, "\(field.name.rawName) is set by the downloader and cannot be given")
+                let isHost = field.name.canonicalName == "host"
+                throw DownloadError(
+                    .usage, "\(field.name.rawName) is set by the downloader and cannot be given",
+                    hint: isHost ? "Write the name in the URL, and map it to the address, as with curl's resolve" : nil)
             }
         }
     }

@@ -139,7 +139,8 @@ package final class RedirectFollower: Sendable {
             let now = trip
             let url = now.target.url
             var request = TransportRequest(
-                url: url, fields: self.fields.fields(for: url, now.range, login: now.login),
+                url: url,
+                fields: self.fields.fields(for: url, now.range, login: now.login, isFirst: now.redirects == 0),
                 allowsClientCertificate: self.fields.sendsIdentity(to: url),
                 allowsPrivateAddresses: self.allowsPrivateAddresses)
             request.length = now.range.upperBoundSent.map { $0 - now.range.lowerBound }

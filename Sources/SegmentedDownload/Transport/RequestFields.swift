@@ -24,12 +24,16 @@ struct RequestFields: Sendable {
 
     /// The fields of one request.
     ///
-    /// - Parameter login: The answer to the challenge of a refusal just now; nil for the last one of the server.
-    func fields(for url: SourceURL, _ range: RangeRequest, login: DigestLogin?) -> HTTPFields {
+    /// - Parameters:
+    ///   - login: The answer to the challenge of a refusal just now; nil for the last one of the server.
+    ///   - isFirst: Whether no redirect led to it, which may have set a cookie for it.
+    func fields(for url: SourceURL, _ range: RangeRequest, login: DigestLogin?, isFirst: Bool = true) -> HTTPFields {
         let sendsIdentity = self.sendsIdentity(to: url)
         var fields = sendsIdentity ? self.given : HTTPFields()
         if fields[.authorization] == nil { fields[.authorization] = self.authorization(for: url, login) }
-        if let cookies = self.access.cookies.fieldValue(for: url, isNamed: sendsIdentity) {
+        let cookies = self.access.cookies.fieldValue(
+            for: url, isNamed: sendsIdentity, fromFilesOnly: range.leavesSession && isFirst)
+        if let cookies {
             fields[.cookie] = [fields[.cookie], cookies].compactMap(\.self).joined(separator: "; ")
         }
         if fields[.userAgent] == nil {

@@ -7,8 +7,10 @@ extension ConcurrencyController {
         package var receiving: Int
         /// The number of bytes not written yet.
         package var bytesMissing: Int64
-        /// Seconds from a request to its first byte.
+        /// Seconds that the path needs from a request to its first byte.
         package var requestCost: Double
+        /// Seconds from a request to its first byte, with the time that the server needs.
+        package var headTime: Double
         /// The average number of bytes that a connection on trial had received at the age at which the first one was
         /// joined by others. Absent while a quarter of them is younger.
         package var newcomer: Double?
@@ -17,9 +19,11 @@ extension ConcurrencyController {
         var isOnShortPath: Bool { self.requestCost < ConcurrencyController.shortRequestSeconds }
 
         package init(
-            bytes: Int64, receiving: Int, bytesMissing: Int64 = .max, requestCost: Double = 0, newcomer: Double? = nil
+            bytes: Int64, receiving: Int, bytesMissing: Int64 = .max, requestCost: Double = 0, headTime: Double = 0,
+            newcomer: Double? = nil
         ) {
             self.newcomer = newcomer
+            self.headTime = max(headTime, requestCost)
             self.bytes = bytes
             self.receiving = receiving
             self.bytesMissing = bytesMissing

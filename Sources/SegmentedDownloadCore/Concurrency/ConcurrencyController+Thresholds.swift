@@ -67,7 +67,11 @@ extension ConcurrencyController {
     /// How long the rate must be stable before fewer connections are tried.
     package static let steadiness: Duration = .seconds(2)
 
-    /// How long to wait for connections. Those that do not start within this time are prevented by another limit.
+    /// Connections are added if the rest takes the first one this many times as long as they need to begin.
+    package static let headsWorth = 2.0
+
+    /// How long to wait for connections, or for twice as long as the fastest of them needed. Those that do not start within this
+    /// time are prevented by another limit.
     package static let comingMaximum: Duration = .seconds(3)
 
     /// The number of connections tried first.

@@ -193,8 +193,9 @@ package struct ConcurrencyController: Hashable, Sendable {
         guard elapsed >= Self.spanMinimum else { return }
         let rate = Double(seen.bytes - observed.bytes) / elapsed
         if self.phase == .beginning {
-            // Grows once the rest is known to take longer than a window.
-            guard rate > 0, Double(seen.bytesMissing) / rate > self.window(seen) else { return }
+            // Grows once the rest is known to take longer than a window, and long enough for others to come to help.
+            guard rate > 0, Double(seen.bytesMissing) / rate > max(self.window(seen), Self.headsWorth * seen.headTime)
+            else { return }
             self.search.rateOfOneBest = rate
             (self.search.aloneTime, self.search.aloneBytes) = (now - observed.since, seen.bytes - observed.bytes)
             self.grow(from: rate, to: Self.firstTarget(requestCost: seen.requestCost), now: now)
@@ -227,7 +228,9 @@ package struct ConcurrencyController: Hashable, Sendable {
         case .steady(let kept) where kept.rate == 0: break
         case .beginning, .steady, .shrinking: return
         }
-        guard seen.receiving > 0, now - self.grewAt > Self.comingMaximum else { return }
+        guard seen.receiving > 0, now - self.grewAt > max(Self.comingMaximum, .seconds(2 * seen.headTime)) else {
+            return
+        }
         // At least two, so that a last slow connection can be helped.
         self.target = min(self.target, max(seen.receiving, 2))
         self.search.most = self.target

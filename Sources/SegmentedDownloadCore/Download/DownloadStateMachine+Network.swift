@@ -70,9 +70,9 @@ extension DownloadStateMachine {
         self.updateFetching { $0.narrowed(id, to: limit, now: now) }
     }
 
-    package mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
+    package mutating func limitReached(_ id: LeaseID, now: Duration) -> [DownloadAction] {
         guard case .fetching = self.state else { return [.answer(id, .stop)] }
-        return self.updateFetching { $0.limitReached(id) }
+        return self.updateFetching { $0.limitReached(id, now: now) }
     }
 
     /// Handles the head of a response, whose fetch waits for an answer.

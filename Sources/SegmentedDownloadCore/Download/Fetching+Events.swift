@@ -113,7 +113,7 @@ extension Fetching {
     }
 
     /// Handles a lease that has written up to its limit while its response continues.
-    mutating func limitReached(_ id: LeaseID) -> [DownloadAction] {
+    mutating func limitReached(_ id: LeaseID, now: Duration) -> [DownloadAction] {
         guard let index = self.leases.firstIndex(where: { $0.id == id }), self.outcome == nil,
             self.leases[index].phase == .receiving, !self.leases[index].order.isSample
         else { return [.answer(id, .stop)] }
@@ -130,7 +130,7 @@ extension Fetching {
         if let current = self.plan[segment], current.position >= current.upperBound,
             lease.responseEnd > current.upperBound, lease.yieldsBy == nil
         {
-            let overtaken = self.overtake(behind: segment)
+            let overtaken = self.overtake(behind: segment, by: lease, now: now)
             if let upperBound = self.absorbPiece(behind: segment) {
                 return overtaken + [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
             }
@@ -138,15 +138,17 @@ extension Fetching {
         return self.end(index)
     }
 
-    /// Gives up an unanswered request for the bytes behind a segment, if its source has brought bytes in its first response at most.
+    /// Gives up an unanswered request for the bytes behind a segment, if the response before it brings them sooner.
     ///
-    /// Then the response before it, which can go on to the end of the file, is all that is certain: the request may be refused, or
-    /// answered with another validator, or never.
-    private mutating func overtake(behind id: Segment.ID) -> [DownloadAction] {
+    /// That response can go on to the end of the file. It is all that is certain while the source has not answered another request
+    /// with bytes, or not lately: the request may be refused, or answered with another validator, or never.
+    private mutating func overtake(behind id: Segment.ID, by lease: Lease, now: Duration) -> [DownloadAction] {
         guard let index = self.plan.index(of: id), index + 1 < self.plan.segments.count,
-            let holder = self.plan.segments[index + 1].lease, let request = self.lease(holder),
-            !request.wasAccepted, self.sources[request.order.source].answeredRequest == nil
+            let holder = self.plan.segments[index + 1].lease, let request = self.lease(holder), !request.wasAccepted
         else { return [] }
+        let isDoubtful = request.phase == .ending || self.sources[request.order.source].answeredRequest == nil
+        let time = lease.meter.rate.map { Double(self.plan.segments[index + 1].remaining) / max($0, 1) } ?? .infinity
+        guard isDoubtful || time < self.traffic.path.timeToHead(of: request, now: now) else { return [] }
         self.plan.assign(self.plan.segments[index + 1].id, to: nil)
         return self.revoke(holder, .outrun)
     }
@@ -180,6 +182,7 @@ extension Fetching {
         if lease.order.isSample { return self.sampleEnded(lease, end, now: now) }
         let segmentID = lease.order.segment
         self.plan.assign(segmentID, to: nil)
+        if lease.wasRefused { self.sources[lease.order.source].answeredRequest = nil }
         self.sources.contribute(
             lease.writesFrom..<max(lease.position, lease.writesFrom), by: lease.order.source)
         // The last byte was observed before its claim was recorded.

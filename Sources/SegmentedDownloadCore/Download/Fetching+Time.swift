@@ -25,7 +25,7 @@ extension Fetching {
     var observation: ConcurrencyController.Observation {
         ConcurrencyController.Observation(
             bytes: self.traffic.bytesReceived, receiving: self.receiving, bytesMissing: self.plan.bytesMissing,
-            requestCost: self.traffic.path.requestCost, newcomer: self.newcomer)
+            requestCost: self.traffic.path.pathCost, headTime: self.traffic.path.requestCost, newcomer: self.newcomer)
     }
 
     /// The average number of bytes that the connections on trial had received at the age at which the first one was

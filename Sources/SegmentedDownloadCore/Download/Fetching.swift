@@ -83,7 +83,7 @@ struct Fetching: Hashable, Sendable {
             self.traffic.path.noteHead(cost: (probe.progressAt - probe.startedAt).inSeconds)
         }
         if !self.isSingleStream {
-            self.traffic.controller.begin(requestCost: self.traffic.path.requestCost, now: now)
+            self.traffic.controller.begin(requestCost: self.traffic.path.pathCost, now: now)
             if self.window == nil { self.planner(now: now).divide(&self.plan, into: self.target) }
             self.cutPiece(segment.id)
         }
@@ -178,7 +178,7 @@ struct Fetching: Hashable, Sendable {
                 comparesValidator: identity.comparesValidator
             )
         }
-        request.closesConnection = self.sources[source].deviations.disagreement.isOpen
+        request = request.avoidingNode(of: self.sources[source].deviations.disagreement)
         request.isAdditional = self.leases.contains { $0.order.source == source }
         request.mayGetWhole = !self.sources.hasAlternative(to: source)
         return request

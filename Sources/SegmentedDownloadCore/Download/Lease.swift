@@ -61,6 +61,14 @@ struct Lease: Hashable, Sendable {
     var hasLastByte: Bool { self.phase == .receiving && !self.order.isSample && self.position >= self.responseEnd }
     /// How long its response head was waited for in vain; nil if its connection was not closed for that.
     var headPatience: Duration? { if case .headTooSlow(let patience)? = self.revocation { patience } else { nil } }
+    /// Whether it has ended without an answer that could be used, and not because it was no longer needed.
+    var wasRefused: Bool {
+        guard !self.wasAccepted else { return false }
+        return switch self.revocation {
+        case .stalled, .headTooSlow, .silent, nil: true
+        case .tooSlow, .stopping, .outrun, .yielding: false
+        }
+    }
     /// Whether it is a hedge that has not taken over.
     var isWaitingHedge: Bool { self.order.hedged != nil && !self.wasAccepted }
 

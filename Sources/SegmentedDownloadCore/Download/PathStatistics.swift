@@ -6,12 +6,24 @@ struct PathStatistics: Hashable, Sendable {
     /// How many times a request's cost the rate of a new connection grows.
     static let coldCosts = 2.0
 
+    /// 2.5 s: four round trips by satellite. A head that takes longer waits for the server, which says nothing about the path.
+    static let pathCostMax = 2.5
+
     /// The rates of the last finished connections in bytes per second.
     var ratesBefore: [Double] = []
     /// The shortest time from a request to its head, in seconds.
     var requestCost = 0.0
     /// The longest time from a request to its head, in seconds.
     var slowestHead = 0.0
+
+    /// The part of ``requestCost`` that the path needs, as far as that is known.
+    var pathCost: Double { self.requestCost > Self.pathCostMax ? 0 : self.requestCost }
+
+    /// Seconds until the head of a request is expected. One that is late is assumed to need as long again.
+    func timeToHead(of lease: Lease, now: Duration) -> Double {
+        let elapsed = (now - lease.startedAt).inSeconds
+        return elapsed < self.requestCost ? self.requestCost - elapsed : elapsed
+    }
 
     /// Records the time from a request to its head, in seconds.
     mutating func noteHead(cost: Double) {
@@ -38,6 +50,6 @@ struct PathStatistics: Hashable, Sendable {
     ///
     /// - Parameter costs: How many times a request's cost this phase lasts.
     func isCold(_ lease: Lease, costs: Double = Self.coldCosts, now: Duration) -> Bool {
-        (now - lease.startedAt).inSeconds < costs * self.requestCost + ThroughputMeter.spanMinimum.inSeconds
+        (now - lease.startedAt).inSeconds < costs * self.pathCost + ThroughputMeter.spanMinimum.inSeconds
     }
 }

@@ -109,8 +109,7 @@ struct Probing: Hashable, Sendable {
     var overlapLength: Int64 { self.needsComparison ? Self.overlap : 0 }
 
     private var request: RangeRequest {
-        var request = self.requestForPurpose
-        request.closesConnection = self.disagreement.isOpen
+        var request = self.requestForPurpose.avoidingNode(of: self.disagreement)
         // One answer is enough to compare a complete file, and the rest of one that is not may come in one stream.
         request.mayGetWhole = request.identity != nil
         return request

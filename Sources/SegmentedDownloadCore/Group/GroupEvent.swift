@@ -82,7 +82,7 @@ extension DownloadStateMachine {
         case .responded(let lease, let response, let name):
             self.responded(lease, response, suggestedName: name, now: now)
         case .narrowed(let lease, let limit): self.narrowed(lease, to: limit, now: now)
-        case .limitReached(let lease): self.limitReached(lease)
+        case .limitReached(let lease): self.limitReached(lease, now: now)
         case .ended(let lease, let end): self.ended(lease, end, now: now)
         case .pause: self.pause()
         case .resume: self.resume()

@@ -25,7 +25,9 @@ package struct RangeRequest: Hashable, Sendable {
     package let sendsIfNoneMatch: Bool
     /// Whether the connection is closed after the response, so that the next request may reach another node of a server
     /// farm.
-    package var closesConnection = false
+    package private(set) var closesConnection = false
+    /// Whether cookies that servers have set are not sent with it, because they may lead to the same node.
+    package private(set) var leavesSession = false
     /// Whether the answer only shows that a complete file has not changed. Caches are then asked to revalidate (RFC 9111
     /// §5.2.1.4), and an answer without the range counts only if it has a validator to compare: instead of a file that
     /// has expired, a server may send a page.
@@ -59,6 +61,14 @@ package struct RangeRequest: Hashable, Sendable {
         self.comparesValidator = comparesValidator
         self.sendsIfRange = sendsIfRange
         self.sendsIfNoneMatch = sendsIfNoneMatch
+    }
+
+    /// The same request, to reach another node of a server farm if the last answers were from one with another version.
+    func avoidingNode(of disagreements: Disagreement...) -> RangeRequest {
+        var request = self
+        request.closesConnection = disagreements.contains(where: \.isOpen)
+        request.leavesSession = disagreements.contains(where: \.mayDependOnSession)
+        return request
     }
 
     /// The value of the `Range` field, absent if none is sent.

@@ -45,6 +45,10 @@ struct Disagreement: Hashable, Sendable {
     /// Whether this was the first different answer in a row.
     var isNew: Bool { self.count == 1 }
 
+    /// Whether the next attempt is made without the cookies of earlier answers, by which load balancers choose the node. One of four
+    /// has them, because some servers demand them.
+    var mayDependOnSession: Bool { self.isOpen && !self.count.isMultiple(of: 4) }
+
     /// Whether the number of different answers is odd.
     var isEveryOther: Bool { !self.count.isMultiple(of: 2) }
 

@@ -6,6 +6,8 @@ struct Exposure: Hashable, Sendable {
     private var acceptedAt: Duration?
     /// When the latest byte of the file arrived.
     private var writtenAt: Duration?
+    /// The number of accepted answers.
+    private(set) var answers = 0
     /// The bytes of the file that arrived.
     private(set) var bytesWritten: Int64 = 0
     /// Of these, the ones that arrived before an accepted answer was requested.
@@ -26,6 +28,7 @@ struct Exposure: Hashable, Sendable {
 
     /// - Parameter bytes: ``bytesWritten`` when the answer was requested.
     mutating func noteAccepted(now: Duration?, after bytes: Int64) {
+        self.answers += 1
         self.acceptedAt = now
         self.bytesProven = max(self.bytesProven, bytes)
     }
@@ -38,6 +41,7 @@ struct Exposure: Hashable, Sendable {
     /// The file is begun anew.
     mutating func restart() {
         self.noteAccepted(now: nil, after: self.bytesWritten)
+        self.answers = 0
         self.writtenAt = nil
     }
 }

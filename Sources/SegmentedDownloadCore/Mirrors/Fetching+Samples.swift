@@ -55,9 +55,8 @@ extension Fetching {
         var request = RangeRequest(
             lowerBound: spot.lowerBound, upperBound: spot.upperBound, identity: identity.resource,
             comparesValidator: identity.comparesValidator)
-        request.closesConnection =
-            self.sources[source].deviations.disagreement.isOpen
-            || self.comparisons.confirmation.disagreement(of: source).isOpen
+        request = request.avoidingNode(
+            of: self.sources[source].deviations.disagreement, self.comparisons.confirmation.disagreement(of: source))
         request.confirms = confirms
         request.isAdditional = self.leases.contains { $0.order.source == source }
         request.mayGetWhole = confirms || self.isLast(source)
@@ -248,6 +247,10 @@ extension Fetching {
 
     /// Sets the outcome if all bytes are on disk and bytes of sampled sources have been audited.
     mutating func finishIfComplete() {
+        // An answer would come too late.
+        while let source = self.sourceToConfirm, self.traffic.path.requestCost > Confirmation.patience.inSeconds {
+            self.comparisons.confirmation.giveUp(source)
+        }
         guard self.isUndisturbed, self.plan.isComplete, self.comparisons.disputes.isEmpty else { return }
         // The bytes of a lease are attributed to its source when it ends. A waiting hedge has written none.
         guard !self.sources.hasMirrors || self.leases.allSatisfy({ $0.order.isSample || $0.isWaitingHedge })
@@ -317,7 +320,7 @@ extension Fetching {
         let reference = self.sources[self.sources.reference]
         // A single response is of one version.
         let isOneResponse =
-            reference.answeredRequest == nil && self.sources.kept.isEmpty && self.sources.earlier.isEmpty
+            reference.exposure.answers == 1 && self.sources.kept.isEmpty && self.sources.earlier.isEmpty
         guard reference.isUsable, reference.deviations.disagreement.isOpen, !isOneResponse,
             !reference.deviations.disagreement.isAmongMany, !self.isSingleStream,
             let length = self.plan.completeLength, length > 0

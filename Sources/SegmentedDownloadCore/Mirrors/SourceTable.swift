@@ -49,7 +49,8 @@ struct SourceTable: Hashable, Sendable {
         var retryAt: Duration = .zero
         /// Bytes per second of one of its connections, as last measured.
         var rate: Double?
-        /// When the latest request that was answered with bytes was made; nil if it has answered the first one for the file at most.
+        /// When the latest request that was answered with bytes was made; nil if it has answered the first one for the file at most,
+        /// or has refused one since.
         var answeredRequest: Duration?
         private(set) var exposure = Exposure()
         /// The offsets of samples that agreed with the bytes on disk.
