@@ -25,9 +25,9 @@ package struct RangeRequest: Hashable, Sendable {
     package let sendsIfNoneMatch: Bool
     /// Whether the connection is closed after the response, so that the next request may reach another node of a server
     /// farm.
-    package private(set) var closesConnection = false
+    package var closesConnection = false
     /// Whether cookies that servers have set are not sent with it, because they may lead to the same node.
-    package private(set) var leavesSession = false
+    package var leavesSession = false
     /// Whether the answer only shows that a complete file has not changed. Caches are then asked to revalidate (RFC 9111
     /// §5.2.1.4), and an answer without the range counts only if it has a validator to compare: instead of a file that
     /// has expired, a server may send a page.

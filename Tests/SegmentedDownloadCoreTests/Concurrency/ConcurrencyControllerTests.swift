@@ -41,6 +41,26 @@ struct ConcurrencyControllerTests {
         #expect(controller.target == 5)
     }
 
+    @Test("Connections are added only if the rest takes the first one twice as long as others need for their heads")
+    func slowHeads() {
+        for (missing, grows) in [(12_000_000, false), (12_100_000, true)] as [(Int64, Bool)] {
+            var controller = ConcurrencyController(.automatic)
+            controller.begin(requestCost: 0, now: .zero)
+            controller.observe(
+                .init(bytes: 1_000_000, receiving: 1, bytesMissing: missing, headTime: 6), now: .seconds(1))
+            #expect((controller.target > 1) == grows)
+            guard grows else { continue }
+            // Others need six seconds, too.
+            let target = controller.target
+            for second in 2...13 {
+                controller.observe(.init(bytes: 2_000_000, receiving: 1, headTime: 6), now: .seconds(second))
+                #expect(controller.target == target)
+            }
+            controller.observe(.init(bytes: 2_000_000, receiving: 1, headTime: 6), now: .seconds(14))
+            #expect(controller.target == 2)
+        }
+    }
+
     @Test("The number of connections doubles while that increases the rate, up to the default maximum")
     func doubles() {
         #expect(Path.settled { Double($0) * 1e6 } == 32)

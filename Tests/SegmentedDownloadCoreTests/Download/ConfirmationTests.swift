@@ -155,6 +155,16 @@ struct ConfirmationTests {
         #expect(fetching.outcome == .complete && fetching.evidence == .none)
     }
 
+    @Test("A server whose heads take longer than an answer is waited for is not asked, and the file is unconfirmed")
+    func slowHeads() throws {
+        var fetching = Fetching.sample(length: Self.length, connections: 1)
+        let order = try fetching.asked()
+        fetching.accept(order.lease, at: Confirmation.patience + .seconds(1))
+        fetching.bring(order.lease, to: Self.length, at: .seconds(60))
+        _ = fetching.ended(order.lease, .finished, now: .seconds(60))
+        #expect(fetching.outcome == .complete && fetching.evidence == .none)
+    }
+
     @Test("A refusal leaves the file complete and unconfirmed, a temporary one after a second attempt")
     func refused() throws {
         var fetching = try Self.complete(after: Self.late)

@@ -122,6 +122,19 @@ struct FetchingTests {
         #expect(script.take().first == .answer(LeaseID(0), .stop))
     }
 
+    @Test("A response goes on into the segment of a request to an origin that has refused one since it answered one")
+    func overtakesDoubtful() {
+        var script = Script.fetching(4, length: 128 << 20)
+        let others = script.orders.filter { $0.writesFrom > 32 << 20 }.map(\.lease.rawValue)
+        script.accept(others[0], .tagged("\"a\"", length: 128 << 20))
+        script.respond(others[1], Script.refused)
+        script.end(others[1], .stopped)
+        _ = script.take()
+        script.progress(0, to: 32 << 20)
+        script.tell(.limitReached(LeaseID(0)))
+        #expect(script.take().contains(.answer(LeaseID(0), .proceed(limit: 64 << 20))))
+    }
+
     @Test("A response that reaches a leased segment is stopped")
     func doesNotAbsorbWhatIsTaken() {
         var script = Script.receiving(2)

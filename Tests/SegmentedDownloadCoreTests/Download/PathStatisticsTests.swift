@@ -11,6 +11,19 @@ struct PathStatisticsTests {
         #expect(path.requestCost == 0.1 && path.slowestHead == 0.3)
     }
 
+    @Test("A head that takes longer than any path waits for the server; a late one is expected to need as long again")
+    func serverTime() {
+        var path = PathStatistics()
+        path.noteHead(cost: PathStatistics.pathCostMax)
+        #expect(path.pathCost == PathStatistics.pathCostMax)
+        path = PathStatistics()
+        path.noteHead(cost: 6)
+        #expect(path.pathCost == 0 && path.requestCost == 6)
+        let lease = Lease.sample(0, startedAt: .seconds(10))
+        #expect(path.timeToHead(of: lease, now: .seconds(12)) == 4)
+        #expect(path.timeToHead(of: lease, now: .seconds(18)) == 8)
+    }
+
     @Test("The rates of the last eight finished connections are kept")
     func rates() {
         var path = PathStatistics()

@@ -9,6 +9,17 @@ struct DisagreementTests {
         (0..<count).reduce(into: Disagreement()) { $0.note("\($1 % versions)") }
     }
 
+    @Test("One attempt of four is made with the cookies of earlier answers")
+    func session() {
+        var disagreement = Disagreement()
+        var leaves = [disagreement.mayDependOnSession]
+        for _ in 1...5 {
+            disagreement.note("its tag differs")
+            leaves.append(disagreement.mayDependOnSession)
+        }
+        #expect(leaves == [false, true, true, true, false, true])
+    }
+
     @Test("They are a change after 8 attempts for each version seen, the recorded one among them, and 32 at most")
     func change() {
         for (versions, attempts) in [(1, 16), (2, 24), (3, 32), (40, 32)] {

@@ -17,6 +17,8 @@ struct RedirectTargetTests {
         /// The value of `Authorization` in each request.
         var authorizations: [String] { self.requests.withLock { $0.map { $0.fields[.authorization] ?? "" } } }
 
+        var cookies: [String] { self.requests.withLock { $0.map { $0.fields[.cookie] ?? "" } } }
+
         var requested: [String] { self.requests.withLock { $0.map(\.url.path) } }
 
         /// The optional fields of each request, without its Accept-Encoding if that is the usual one.
@@ -295,6 +297,20 @@ struct RedirectTargetTests {
         refused.note(.all, by: origin)
         #expect((0..<101).map { _ in refused.take(for: origin) } == Array(repeating: .all, count: 100) + [[]])
         #expect(refused.take(for: try SourceURL("https://host/").origin) == [])
+    }
+
+    @Test("Another node is sought without the cookies that servers have set, but for those of redirects")
+    func session() async throws {
+        let other = ResponseHead(status: 200, fields: [.contentLength: "10", .eTag: "\"b\"", .setCookie: "node=b"])
+        let transport = Scripted([other, other, other, Self.redirect(to: "/two"), other])
+        let follower = try Self.follower(transport)
+        let first = RemoteResource(completeLength: 10)
+        for leavesSession in [false, false, true, true] {
+            var range = RangeRequest(lowerBound: 0, upperBound: 10, identity: first)
+            range.leavesSession = leavesSession
+            _ = try await follower.withResponse(to: range) { _, response, _, _ in response }
+        }
+        #expect(transport.cookies == ["", "node=b", "", "", "node=b"])
     }
 
     @Test("A refusal is not met again by each attempt to see the recorded version")
