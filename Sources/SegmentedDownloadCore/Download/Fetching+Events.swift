@@ -344,8 +344,19 @@ extension Fetching {
     /// Handles a failed request for bytes: postpones the segment, or leaves the source, or fails the download.
     mutating func count(_ failure: DownloadError, of lease: Lease, now: Duration) -> [DownloadAction] {
         let (segment, source) = (lease.order.segment, lease.order.source)
-        var failures = self.plan[segment]?.failures ?? 0
+        // A refusal is one of the origin, whatever was asked for. Requests that are refused together are one refusal.
+        let isOfOrigin = failure.isRefusal && !self.sources.hasMirrors
+        if isOfOrigin, now < self.sources[source].retryAt, self.receiving == 0 {
+            self.plan.postpone(segment, until: self.sources[source].retryAt)
+            return []
+        }
+        var failures = isOfOrigin ? self.sources[source].failures : self.plan[segment]?.failures ?? 0
         switch self.decide(.bytes, failure, failures: failures, at: source, of: lease, now: now) {
+        case .again(let delay, isCounted: true) where isOfOrigin:
+            failures = self.sources.fail(source, .elsewhere(after: delay), now: now)
+            self.plan.postponeWaiting(until: now + delay)
+            self.plan.postpone(segment, until: now + delay)
+            return [.report(.retrying(failure, attempt: failures, delay: delay))]
         case .again(let delay, let isCounted):
             if isCounted { failures = self.plan.countFailure(segment) }
             self.plan.postpone(segment, until: now + delay)

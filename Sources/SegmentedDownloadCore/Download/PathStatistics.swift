@@ -19,10 +19,12 @@ struct PathStatistics: Hashable, Sendable {
     /// The part of ``requestCost`` that the path needs, as far as that is known.
     var pathCost: Double { self.requestCost > Self.pathCostMax ? 0 : self.requestCost }
 
-    /// Seconds until the head of a request is expected. One that is late is assumed to need as long again.
+    /// Seconds until the head of a request is expected. One that is late is assumed to need as long again, and one that is later
+    /// than heads usually are is not expected any more.
     func timeToHead(of lease: Lease, now: Duration) -> Double {
         let elapsed = (now - lease.startedAt).inSeconds
-        return elapsed < self.requestCost ? self.requestCost - elapsed : elapsed
+        guard elapsed > self.requestCost else { return self.requestCost - elapsed }
+        return elapsed > max(Hedging.silenceMinimumSeconds, Hedging.headSpread * self.requestCost) ? .infinity : elapsed
     }
 
     /// Records the time from a request to its head, in seconds.

@@ -92,6 +92,13 @@ package struct SegmentPlan: Hashable, Sendable {
         self.segments[index].retryAt = time
     }
 
+    /// Postpones all segments that no connection fetches.
+    package mutating func postponeWaiting(until time: Duration) {
+        for index in self.segments.indices where self.segments[index].lease == nil {
+            self.segments[index].retryAt = max(self.segments[index].retryAt, time)
+        }
+    }
+
     /// Splits a segment at `offset`. The new back part is not leased.
     ///
     /// Returns the ID of the back part; nil if `offset` is not within the unwritten part or would leave the front part

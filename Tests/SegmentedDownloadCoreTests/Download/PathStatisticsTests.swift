@@ -22,6 +22,7 @@ struct PathStatisticsTests {
         let lease = Lease.sample(0, startedAt: .seconds(10))
         #expect(path.timeToHead(of: lease, now: .seconds(12)) == 4)
         #expect(path.timeToHead(of: lease, now: .seconds(18)) == 8)
+        #expect(path.timeToHead(of: lease, now: .seconds(35)) == .infinity)
     }
 
     @Test("The rates of the last eight finished connections are kept")
