@@ -6,8 +6,8 @@ import SegmentedDownload
     import Glibc
 #endif
 
-/// The configuration file: long names of options, one on a line, as `name = value`, or alone for flags. `#` begins a
-/// comment.
+/// The configuration file: long names of options, one on a line, as `name = value`, or alone for flags, see
+/// ``ConfigurationLine``.
 ///
 /// The lines below `[host example.com]` apply to files from that host, see ``HostSection``.
 struct ConfigurationFile {
@@ -60,10 +60,13 @@ struct ConfigurationFile {
 
     init(_ text: String, path: String) throws(Problem) {
         self.path = path
-        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        // A byte order mark, which editors on Windows write.
+        let start = text.unicodeScalars.first == "\u{FEFF}" ? 1 : 0
+        let content = Substring(text.unicodeScalars.dropFirst(start))
+        let lines = content.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
         for (index, line) in lines.enumerated() {
             do throws(Problem) {
-                try self.read(Self.trimmed(line), number: index + 1)
+                try self.read(try ConfigurationLine(line), number: index + 1)
             } catch {
                 throw Problem(message: "\(path.shown), line \(index + 1): \(error.message)")
             }
@@ -80,21 +83,23 @@ struct ConfigurationFile {
         return environment("HOME").flatMap { $0.isEmpty ? nil : "\($0)/.config/segdl/config" }
     }
 
-    private mutating func read(_ line: String, number: Int) throws(Problem) {
-        guard !line.isEmpty, !line.hasPrefix("#") else { return }
-        guard !line.hasPrefix("[") else {
-            guard let section = HostSection(heading: line, line: number) else {
+    private mutating func read(_ line: ConfigurationLine, number: Int) throws(Problem) {
+        switch line {
+        case .empty: return
+        case .heading(let text):
+            guard let section = HostSection(heading: text, line: number) else {
                 throw Problem(
                     message: "a section begins with [host NAME…]; a NAME is example.com, *.example.com or an address")
             }
-            return self.sections.append(section)
+            self.sections.append(section)
+        case .option(let name, let value): try self.read(name, value, number: number)
         }
-        let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(Self.trimmed)
-        let name = parts[0].hasPrefix("--") ? String(parts[0].dropFirst(2)) : parts[0]
+    }
+
+    private mutating func read(_ name: String, _ value: String?, number: Int) throws(Problem) {
         guard name.count > 1,
             name.utf8.allSatisfy({ (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D })
         else { throw Problem(message: "the line does not begin with the long name of an option") }
-        let value = parts.count > 1 ? parts[1] : nil
         guard let (option, edit) = FileOption.edit(name, value), self.sections.isEmpty || option.scope == .anywhere
         else {
             guard self.sections.isEmpty else { throw Problem(message: HostSection.refusal(of: name)) }
@@ -121,12 +126,6 @@ struct ConfigurationFile {
         guard var draft = try? RequestDraft.sample() else { return false }
         edit.action(&draft)
         return (try? draft.request.validate()) != nil
-    }
-
-    private static func trimmed(_ text: some StringProtocol) -> String {
-        let start = text.drop { $0 == " " || $0 == "\t" }
-        guard let end = start.lastIndex(where: { $0 != " " && $0 != "\t" }) else { return "" }
-        return String(start[...end])
     }
 }
 
@@ -170,5 +169,11 @@ struct Setting: Hashable {
         case "proxy", "all-proxy": text.contains("@")
         default: false
         }
+    }
+
+    /// Whether some value of an option is secret.
+    static func mayBeSecret(_ name: String) -> Bool {
+        FileOption.named(name)?.mayBeSecret
+            ?? ["rpc-secret", "proxy-user", "proxy", "all-proxy"].contains(name)
     }
 }

@@ -42,7 +42,7 @@ struct BenchCommand: SegdlSubcommand {
     @Option(
         name: [.customShort("d", allowingJoined: true), .long, .customShort("P", allowingJoined: true)],
         help: ArgumentHelp("The directory for the temporary files. Its disk affects the rate.", valueName: "DIR"),
-        completion: .directory)
+        completion: .directory, transform: HomePath.directory)
     var dir = "."
 
     @Option(help: ArgumentHelp("The maximum time to establish a connection.", valueName: "TIME"))

@@ -46,7 +46,7 @@ struct DaemonCommand: FetchingCommand {
         name: [.customShort("d", allowingJoined: true), .long, .customShort("P", allowingJoined: true)],
         help: ArgumentHelp(
             "The directory of files that are added over the API without one. (default: the working directory)",
-            valueName: "DIR"), completion: .directory)
+            valueName: "DIR"), completion: .directory, transform: HomePath.directory)
     var dir: String?
 
     @OptionGroup(title: "RPC") var rpc: RPCOptions

@@ -114,15 +114,16 @@ extension ListingCommand {
         }
         draft.request.lengthExpected = entry.length
         draft.request.pieceDigests = entry.pieceDigests
-        for option in entry.options {
-            guard entry.suggestsName, option.key == "out", let output = self.destination.output?.text else {
-                try draft.apply(option)
-                continue
+        for var option in entry.options {
+            if entry.suggestsName, option.key == "out" {
+                // The user's name counts, and the list's names in the user's directory.
+                guard !self.destination.namesOneFile else { continue }
+                // Only the user may name the home directory.
+                option.value = HomePath.literal(option.value)
+                if let output = self.destination.output?.text, output.hasSuffix("/"), !option.value.hasPrefix("/") {
+                    option.value = output + option.value
+                }
             }
-            // The user's name counts, and the list's names in the user's directory.
-            guard !self.destination.namesOneFile else { continue }
-            var option = option
-            if output.hasSuffix("/"), !option.value.hasPrefix("/") { option.value = output + option.value }
             try draft.apply(option)
         }
         do throws(DownloadError) {

@@ -28,7 +28,8 @@ struct ResumeCommand: FetchingCommand {
 
     @Option(
         name: [.customShort("d", allowingJoined: true), .long, .customShort("P", allowingJoined: true)],
-        help: ArgumentHelp("The directory to look in.", valueName: "DIR"), completion: .directory)
+        help: ArgumentHelp("The directory to look in.", valueName: "DIR"), completion: .directory,
+        transform: HomePath.directory)
     var dir = "."
 
     @Option(help: ArgumentHelp("Another URL of the same file, if the first one has expired.", valueName: "NEW"))

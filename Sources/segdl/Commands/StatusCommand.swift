@@ -34,7 +34,9 @@ struct StatusCommand: SegdlSubcommand {
     @Argument(help: ArgumentHelp("The downloads to list.", valueName: "PATH"), completion: .file())
     var paths: [String] = []
 
-    @Option(help: ArgumentHelp("Report the progress of a job's tasks.", valueName: "DIR"), completion: .directory)
+    @Option(
+        help: ArgumentHelp("Report the progress of a job's tasks.", valueName: "DIR"), completion: .directory,
+        transform: HomePath.directory)
     var job: String?
 
     @Flag(help: "With --job, print the failed entries as a list that -i reads.")

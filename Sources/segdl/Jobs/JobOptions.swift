@@ -17,7 +17,7 @@ struct JobOptions: ParsableArguments {
             """
             Record finished and failed files of the lists in a directory, so that the next run skips them. \
             (default with --shard: LIST.segdl-job)
-            """, valueName: "DIR"), completion: .directory)
+            """, valueName: "DIR"), completion: .directory, transform: HomePath.directory)
     var job: String?
 
     @Flag(

@@ -121,7 +121,8 @@ extension FileOption {
         FileOption(
             "cookie", letters: "b",
             ValueForm("NAME=VALUE|FILE", "NAME=VALUE") { text in
-                HTTPField(argument: "Cookie: \(text)") == nil && text.contains("=") ? nil : text
+                guard text.contains("=") else { return HomePath.expanded(text) }
+                return HTTPField(argument: "Cookie: \(text)") == nil ? nil : text
             },
             "Cookies for the URL's own server, or a file of them. Repeatable."
         ) { draft, text in
@@ -153,12 +154,13 @@ extension FileOption {
 
     private static let destination = [
         FileOption(
-            "output", aliases: ["out"], letters: "o", .text("FILE", "a file's path"),
+            "output", aliases: ["out"], letters: "o", .path("FILE", "a file's path"),
             "The file's path; DIR/ for its own name in a directory, - for standard output. (default: the name in the response or URL)"
         ) { $0.output = $1 }.forOneFile().placing(),
-        FileOption("dir", letters: "dP", .text("DIR", "a directory"), "The directory for files. (default: .)") {
-            $0.dir = $1
-        }.placing(),
+        FileOption(
+            "dir", letters: "dP", .path("DIR", "a directory", isDirectory: true),
+            "The directory for files. (default: .)"
+        ) { $0.dir = $1 }.placing(),
         FileOption(
             "name-template", ValueForm("TEXT", "a name template") { try? NameTemplate($0) },
             "File names where -o gives none: text with {name}, {ext}, {md5url}, {host} and {id}."

@@ -31,7 +31,7 @@ struct FileOption: Sendable {
     private(set) var isSecret: @Sendable (String) -> Bool = { _ in false }
     /// Whether ``isSecret`` is true of some value.
     private(set) var mayBeSecret = false
-    private let edit: @Sendable (String) -> FileEdit.Action?
+    private let edit: @Sendable (String) -> (text: String, action: FileEdit.Action)?
 
     /// An option with a value.
     init<Value: Sendable>(
@@ -49,7 +49,8 @@ struct FileOption: Sendable {
         self.edit = { text in
             guard let value = form.read(text) else { return nil }
             let action: FileEdit.Action = { draft in apply(&draft, value) }
-            return action
+            // A path may have been expanded.
+            return (value as? String ?? text, action)
         }
     }
 
@@ -69,7 +70,7 @@ struct FileOption: Sendable {
         self.edit = { text in
             guard let value = Bool(text) else { return nil }
             let action: FileEdit.Action = { draft in apply(&draft, value) }
-            return action
+            return (text, action)
         }
     }
 
@@ -84,7 +85,7 @@ struct FileOption: Sendable {
 
     /// Nil if the text is not a value of this option.
     func callAsFunction(_ text: String) -> FileEdit? {
-        self.edit(text).map { FileEdit(option: self, text: text, action: $0) }
+        self.edit(text).map { FileEdit(option: self, text: $0.text, action: $0.action) }
     }
 
     /// What a value must be, and why this one is not.
@@ -122,7 +123,7 @@ struct FileEdit: Sendable {
     typealias Action = @Sendable (inout RequestDraft) -> Void
 
     let option: FileOption
-    /// The value as it was written.
+    /// The value as it was written, but with a path expanded.
     let text: String
     let action: Action
 }

@@ -21,7 +21,7 @@ struct IdentityOptions: FileOptionGroup {
 
     @Option(
         help: ArgumentHelp("Read names and passwords from this file instead of ~/.netrc.", valueName: "FILE"),
-        completion: .file())
+        completion: .file(), transform: HomePath.file)
     var netrcFile: String?
 
     @Flag(
@@ -38,19 +38,20 @@ struct IdentityOptions: FileOptionGroup {
 
     @Option(
         help: ArgumentHelp("Read cookies from a file in Netscape format. Repeatable.", valueName: "FILE"),
-        completion: .file())
+        completion: .file(), transform: HomePath.file)
     var loadCookies: [String] = []
 
     @Option(
         name: [.long, .customLong("certificate")],
-        help: ArgumentHelp("The client certificate, as PEM.", valueName: "FILE"), completion: .file())
+        help: ArgumentHelp("The client certificate, as PEM.", valueName: "FILE"), completion: .file(),
+        transform: HomePath.file)
     var cert: String?
 
     @Option(
         name: [.long, .customLong("private-key")],
         help: ArgumentHelp(
             "The private key of --cert, as PEM without a passphrase. (default: in --cert's file)", valueName: "FILE"),
-        completion: .file())
+        completion: .file(), transform: HomePath.file)
     var key: String?
 
     @Flag(help: "Also send credentials, cookies and header fields to servers that redirects lead to.")

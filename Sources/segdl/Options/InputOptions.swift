@@ -12,7 +12,7 @@ struct InputOptions: ParsableArguments {
             Fetch the files of a list; - for standard input. A list has one URL on a line, its mirrors after tabs, and \
             the file's options as key=value in indented lines below it. It can also be a metalink or JSON, or a URL of \
             one. Repeatable.
-            """, valueName: "FILE"), completion: .file())
+            """, valueName: "FILE"), completion: .file(), transform: HomePath.file)
     var inputFile: [String] = []
 
     @Option(
@@ -21,7 +21,7 @@ struct InputOptions: ParsableArguments {
             Fetch the files that a page or an API lists: a directory of a web server, a repository of Hugging Face, \
             the assets of a GitHub release, a record of Zenodo or figshare, a Python package index, conda's \
             repodata.json, or SHA256SUMS. Their checksums are verified. URL can also be a file. Repeatable.
-            """, valueName: "URL"))
+            """, valueName: "URL"), transform: HomePath.file)
     var listFrom: [String] = []
 
     @Option(

@@ -40,14 +40,14 @@ struct NetworkOptions: ParsableArguments {
     @Option(
         name: [.long, .customLong("ca-certificate")],
         help: ArgumentHelp("Trust the authorities in this PEM file instead of the system's.", valueName: "FILE"),
-        completion: .file())
+        completion: .file(), transform: HomePath.file)
     var cacert: String?
 
     @Option(
         name: [.long, .customLong("ca-directory")],
         help: ArgumentHelp(
             "Trust the authorities in a directory of PEM files named by hash (openssl rehash).", valueName: "DIR"),
-        completion: .directory)
+        completion: .directory, transform: HomePath.directory)
     var capath: String?
 
     @Flag(name: [.long, .customLong("no-check-certificate")], help: "Do not verify certificates.")

@@ -44,12 +44,12 @@ struct OutputOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Append one line of JSON to this file for every file that completes or fails.", valueName: "FILE"),
-        completion: .file())
+        completion: .file(), transform: HomePath.file)
     var keepHistory: String?
 
     @Option(
         help: ArgumentHelp("At the end, write figures of the run to this file as JSON.", valueName: "FILE"),
-        completion: .file())
+        completion: .file(), transform: HomePath.file)
     var stats: String?
 
     @Flag(help: "Do not read the configuration file, ~/.config/segdl/config.")

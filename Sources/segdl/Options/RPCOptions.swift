@@ -34,7 +34,7 @@ struct RPCOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Clients may save files in this directory and below. Repeatable. (default: the directory of -d, unless that is the home directory)",
-            valueName: "DIR"), completion: .directory)
+            valueName: "DIR"), completion: .directory, transform: HomePath.directory)
     var rpcRoot: [String] = []
 
     @Flag(help: "Clients may fetch from this machine and from private networks.")

@@ -25,7 +25,7 @@ struct TransferOptions: FileOptionGroup {
     @Option(
         help: ArgumentHelp(
             "Verify files against a list of checksums, such as SHA256SUMS or file.iso.sha256. Repeatable.",
-            valueName: "URL|FILE"), completion: .file())
+            valueName: "URL|FILE"), completion: .file(), transform: HomePath.file)
     var checksumFrom: [String] = []
 
     @Option(file: "retry") var retry: FileEdit?

@@ -31,6 +31,13 @@ extension ValueForm where Value == String {
     static func text(_ name: String, _ expectation: String) -> Self {
         Self(name, expectation) { $0.isEmpty ? nil : $0 }
     }
+
+    /// A path, of which ``HomePath`` expands the beginning.
+    static func path(_ name: String, _ expectation: String, isDirectory: Bool = false) -> Self {
+        Self(
+            name, expectation, read: { $0.isEmpty ? nil : HomePath.expanded($0, isDirectory: isDirectory) },
+            objection: { HomePath.objection(to: $0, isDirectory: isDirectory) })
+    }
 }
 
 extension ValueForm where Value == ExpectedDigest {

@@ -22,6 +22,33 @@ struct ConfigurationFileTests {
     }
 
     @Test(
+        "A comment follows a blank, and a value in quotation marks is the text between them",
+        arguments: [
+            ("user-agent = me # you", "me"), ("user-agent = \"me # you\" # they", "me # you"),
+            ("user-agent = 'a \"b\"'", "a \"b\""), ("user-agent = a#b", "a#b"), ("user-agent = a 'b'", "a 'b'"),
+            ("user-agent = a \"b\"", "a \"b\""), ("\u{FEFF}user-agent = me\r\n", "me"),
+            ("password = 'a #b'", "a #b"), ("remote-time # = no", "true"),
+        ])
+    func values(line: String, value: String) throws {
+        #expect(try ConfigurationFile(line, path: "c").edits.map(\.text) == [value])
+    }
+
+    @Test(
+        "A value whose end is uncertain is refused with its line",
+        arguments: ["user-agent = \"me", "user-agent = \"a\" b", "password = a #b", "proxy-user = a:b # c"])
+    func uncertain(line: String) {
+        let problem = #expect(throws: ConfigurationFile.Problem.self) { try ConfigurationFile("\n" + line, path: "c") }
+        #expect(problem?.message.contains("c, line 2: ") == true && problem?.message.contains("quotation mark") == true)
+    }
+
+    @Test("The command of a hook is the shell's text, with its quotation marks and comments")
+    func hook() throws {
+        let file = try ConfigurationFile("on-complete = \"/my hook\" a # b\n[host a.org] # c\n", path: "c")
+        #expect(file.settings.flatMap(\.arguments) == ["--on-complete=\"/my hook\" a # b"])
+        #expect(file.sections.count == 1)
+    }
+
+    @Test(
         "It applies unless the command line overrides it or has --no-config, and its errors are reported")
     func run() async throws {
         try await withOrigin { origin in

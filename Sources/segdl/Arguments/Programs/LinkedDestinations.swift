@@ -28,7 +28,7 @@ struct LinkedDestinations {
             options.last { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
         }
         self.program = program
-        self.directory = value("--dir") ?? "."
+        self.directory = HomePath.expanded(value("--dir") ?? ".", isDirectory: true) ?? "."
         self.policy = value("--if-exists") ?? policy
     }
 
@@ -40,6 +40,7 @@ struct LinkedDestinations {
     /// - Throws: ``CompatibilityOptions/Refusal`` if the link cannot be followed: it may be part of a loop, or of another
     ///   user in a directory in which the system does not follow such links.
     func target(of path: String) throws(CompatibilityOptions.Refusal) -> String {
+        let path = HomePath.expanded(path) ?? path
         var place = Path.join(self.directory, path)
         guard Self.linkText(of: place) != nil, !Self.isStream(place) else { return path }
         if FileFacts(place, followsLinks: true) != nil {

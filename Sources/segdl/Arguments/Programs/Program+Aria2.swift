@@ -54,8 +54,8 @@ extension Program {
             guard let name = try? self.name(in: url, isDecoded: true, hasQuery: false), !name.isEmpty else {
                 continue
             }
-            let target = try links.target(of: name)
-            guard target != name else { continue }
+            let target = try links.target(of: HomePath.literal(name))
+            guard target != HomePath.literal(name) else { continue }
             guard !line.marks.contains(.forcesSequence) else {
                 throw self.refusal("-Z", "\(name.shown) is a symbolic link. Name each file with a command of its own")
             }
@@ -101,7 +101,7 @@ extension Program {
         .init(
             "--netrc-path",
             .value { path in
-                let isIgnored = FileFacts(path, followsLinks: true)?.isOpenToOthers != false
+                let isIgnored = FileFacts(HomePath.expanded(path) ?? path, followsLinks: true)?.isOpenToOthers != false
                 return ["--netrc-optional", "--netrc-file=\(isIgnored ? "/dev/null" : path)"]
             }),
         .init("--all-proxy", .renamed("--proxy")), .init("--no-proxy", .renamed("--noproxy")),

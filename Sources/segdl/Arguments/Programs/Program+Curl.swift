@@ -39,7 +39,7 @@ extension Program {
                 guard !url.contains(where: { "[{".contains($0) }) || line.options.contains("--no-glob") else {
                     throw program.refusal("-O", "The URL has a pattern; write -o 'NAME#1' instead")
                 }
-                named += ["--output=\(try links.target(of: name))", url]
+                named += ["--output=\(try links.target(of: HomePath.literal(name)))", url]
             }
         }
         guard outputs.isEmpty else { throw program.refusal("-o", "There are more of it than URLs") }

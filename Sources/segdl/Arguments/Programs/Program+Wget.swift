@@ -26,7 +26,7 @@ extension Program {
         if line.marks.contains(.namesByResponse) { return arguments + urls }
         for url in urls {
             let name = try program.name(in: url, default: "index.html", isDecoded: true, hasQuery: true)
-            arguments += ["--output=\(try links.target(of: name))", url]
+            arguments += ["--output=\(try links.target(of: HomePath.literal(name)))", url]
         }
         return arguments
     }
