@@ -76,13 +76,21 @@ enum CompatibilityOptions {
                 throw Refusal(word: item.name, hint: "Its values are \(meanings.keys.sorted().joined(separator: ", "))")
             }
             return arguments
-        case .written(let hint)?: throw Refusal(word: item.name, hint: hint)
+        case .written(let hint)?:
+            guard Self.isOff(item) else { throw Refusal(word: item.name, hint: hint) }
+            return []
         case nil:
             if Self.torrentPrefixes.contains(where: item.name.hasPrefix) {
+                guard !Self.isOff(item) else { return [] }
                 throw Refusal(word: item.name, hint: Self.torrent)
             }
             return (Self.isLetters(item.word) ? try Self.separated(item.word) : [item.word]) + item.following
         }
+    }
+
+    /// Whether an option of aria2 that segdl does not have is turned off, as in `--enable-rpc=false`.
+    private static func isOff(_ item: ArgumentWalk.Item) -> Bool {
+        item.word == "\(item.name)=false" || item.word == "\(item.name)="
     }
 
     /// Whether a word is several of curl's letters.

@@ -9,17 +9,25 @@ enum ListKey {
         case ("limit-rate", let value): ("limit-rate-per-file", value)
         case ("continue", "true"): ("continue", "auto")
         case ("continue", "false"): ("continue", "no")
+        case ("gid", let value): ("id", value)
         case (let key, let value): (key, value)
         }
     }
 
+    /// Whether an option of aria2 that is not an option of a file here is off, so that it changes nothing.
+    static func isOff(_ option: InputList.Option) -> Bool {
+        ["", "false"].contains(option.value) && Self.hint(for: option.key) != nil
+    }
+
+    private static func hint(for word: String) -> String? {
+        Self.hints[word] ?? Self.families.first { word.hasPrefix($0.prefix) }?.hint
+    }
+
     /// Why a key is not an option of a file, and what to write instead.
     static func refusal(of word: String) -> String {
-        let hint = Self.hints[word] ?? Self.families.first { word.hasPrefix($0.prefix) }?.hint
+        let hint = Self.hint(for: word)
         let shown = word.shownWithoutSecrets
         if let hint { return "\(shown) is not an option of a file: \(hint)" }
-        // An indented URL with a query looks like an option.
-        if word.contains("://") { return "\"\(shown)\" is indented. A URL must not be indented" }
         return "\"\(shown)\" is not an option of a file; the options are: "
             + FileOption.all.flatMap(\.names).sorted().joined(separator: ", ")
     }
@@ -31,7 +39,6 @@ enum ListKey {
         "auto-file-renaming": "write if-exists=rename",
         "conditional-get": "write if-exists=newer, which replaces a file if the server's is newer",
         "connect-timeout": "it applies to the whole run; give --connect-timeout on the command line",
-        "gid": "write id=NAME",
         "max-connection-per-server": "it applies to the whole run; give -x on the command line",
         "max-connections": "it applies to the whole run; give --max-connections on the command line",
         "max-tries": "write retry=N, for failures in a row without a byte of progress",

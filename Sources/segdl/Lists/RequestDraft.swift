@@ -102,6 +102,7 @@ struct RequestDraft {
     mutating func apply(_ option: InputList.Option) throws(ListProblem) {
         let (name, value) = ListKey.translated(option)
         guard let (definition, edit) = FileOption.edit(name, value) else {
+            if ListKey.isOff(option) { return }
             throw ListProblem(option.place, ListKey.refusal(of: option.key))
         }
         guard let edit else {

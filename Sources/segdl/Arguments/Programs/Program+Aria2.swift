@@ -138,7 +138,23 @@ extension Program {
             --save-session-interval --no-file-allocation-limit --event-poll --rlimit-nofile \
             --max-download-result
             """, value: true, .same),
-        .init("-T --torrent-file --seed-time --seed-ratio --select-file", .refused(Self.torrent)),
+        // segdl refuses a torrent itself, so these change nothing.
+        .init(
+            """
+            --bt-detach-seed-only --bt-enable-hook-after-hash-check --bt-enable-lpd --bt-force-encryption \
+            --bt-hash-check-seed --bt-load-saved-metadata --bt-metadata-only --bt-remove-unselected-file \
+            --bt-require-crypto --bt-save-metadata --bt-seed-unverified --enable-dht --enable-dht6 \
+            --enable-peer-exchange
+            """, .same),
+        .init(
+            """
+            --bt-exclude-tracker --bt-external-ip --bt-lpd-interface --bt-max-open-files --bt-max-peers \
+            --bt-min-crypto-level --bt-prioritize-piece --bt-request-peer-speed-limit --bt-stop-timeout --bt-tracker \
+            --bt-tracker-connect-timeout --bt-tracker-interval --bt-tracker-timeout --dht-entry-point --dht-entry-point6 \
+            --dht-file-path --dht-file-path6 --dht-listen-addr6 --dht-listen-port --dht-message-timeout --listen-port \
+            --max-overall-upload-limit --max-upload-limit --peer-agent --peer-id-prefix --seed-ratio --seed-time
+            """, value: true, .same),
+        .init("-T --torrent-file --select-file --follow-torrent", .refused(Self.torrent)),
         .init("--http-proxy --https-proxy", .refused("Write --all-proxy, or set http_proxy and https_proxy")),
         .init("--on-download-complete --on-download-error --on-download-start", .refused(Self.hook)),
         .init("--enable-rpc", .refused("Write segdl daemon --rpc-listen 127.0.0.1:6800")),
@@ -146,6 +162,6 @@ extension Program {
         .init("-l --log", .refused("Redirect standard error instead")),
         .init("-V --check-integrity", .refused("Write segdl verify FILE")),
         .init("--save-session", .refused("Manifests beside the files keep the state; write segdl resume")),
-        .init("--conf-path", .refused("Write the options on the command line")),
+        .init("--conf-path", .refused("Write the options on the command line", off: ["/dev/null"])),
     ]
 }

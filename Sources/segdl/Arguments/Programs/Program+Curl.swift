@@ -92,6 +92,8 @@ extension Program {
         .init("--noproxy", .renamed("--noproxy")), .init("-k --insecure", .spelled(["--insecure"])),
         .init("--cacert", .renamed("--cacert")), .init("--capath", .renamed("--capath")),
         .init("-E --cert", .value { $0.contains(":") ? nil : ["--cert=\($0)"] }), .init("--key", .renamed("--key")),
+        // For FTP, which is refused.
+        .init("--disable-epsv --disable-eprt", .same),
         .init("--tlsv1 --tlsv1.0 --tlsv1.1 --tlsv1.2", .same),
         .init("--http1.1 --http2", .same),
         // segdl decodes nothing. It fails instead of storing encoded bytes.

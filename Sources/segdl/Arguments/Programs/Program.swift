@@ -137,6 +137,8 @@ struct ProgramLine {
     fileprivate mutating func apply(
         _ option: ProgramOption, _ name: String, _ value: String?, of program: Program
     ) throws(CompatibilityOptions.Refusal) {
+        // An empty value of aria2 is its default.
+        if value == "", program.name == "aria2c" { return }
         switch option.meaning {
         case .same: break
         case .spelled(let arguments): self.options += arguments
@@ -164,7 +166,8 @@ struct ProgramLine {
             guard value == expected else { throw program.refusal(name, "Only \(name) \(expected) has an equivalent") }
             self.marks.insert(mark)
         case .version: self.isVersion = true
-        case .refused(let hint): throw program.refusal(name, hint)
+        case .refused(let hint, let off):
+            guard let value, off.contains(value) else { throw program.refusal(name, hint) }
         }
     }
 }
@@ -198,8 +201,8 @@ struct ProgramOption: Sendable {
         case mark(Mark, inverted: Bool = false)
         /// On with this value.
         case markFor(String, Mark)
-        /// It has no equivalent. The text is the hint of the error.
-        case refused(String)
+        /// It has no equivalent, except with values that turn it off. The text is the hint of the error.
+        case refused(String, off: Set<String> = ["false"])
     }
 
     let names: [String]
