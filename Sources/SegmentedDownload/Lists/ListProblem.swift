@@ -4,6 +4,15 @@ import SegmentedDownloadCore
 package enum ListPlace: Hashable, Sendable {
     case line(Int)
     case element(String)
+
+    /// The place with the list's name: `list.txt:3`, `list.json: .files[7]`.
+    package func name(in list: String) -> String {
+        switch self {
+        case .line(let number): "\(list):\(number)"
+        case .element(""): list
+        case .element(let path): "\(list): \(path.printable(limit: .max))"
+        }
+    }
 }
 
 /// An error in a list, with its location.
@@ -20,13 +29,8 @@ package struct ListProblem: Error, Hashable {
 
     /// The error with the list's name: `list.txt:3: …`, `list.json: .files[7]: …`
     package func failure(in list: String) -> DownloadError {
-        let place =
-            switch self.place {
-            case .line(let number): ":\(number): "
-            case .element(""): ": "
-            case .element(let path): ": \(path.printable(limit: .max)): "
-            }
-        return DownloadError(
-            self.code, "\(list)\(place)\(self.message)", hint: "Nothing was downloaded; correct the list")
+        DownloadError(
+            self.code, "\(self.place.name(in: list)): \(self.message)",
+            hint: "Nothing was downloaded; correct the list")
     }
 }

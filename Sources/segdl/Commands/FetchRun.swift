@@ -11,6 +11,16 @@ struct FetchRun {
         var refused: [(path: String, error: DownloadError)] = []
         /// A message to print before the run begins.
         var remark: String?
+
+        init(requests: [DownloadRequest] = []) { self.requests = requests }
+
+        /// - Parameter remarks: Messages besides the collection's own.
+        init(_ files: RequestCollection, remarks: [String]) {
+            self.requests = files.requests
+            self.refused = files.refused
+            let all = remarks + (files.remark.map { [$0] } ?? [])
+            self.remark = all.isEmpty ? nil : all.joined(separator: "; ")
+        }
     }
 
     private let transfer: TransferOptions
@@ -147,7 +157,6 @@ struct FetchRun {
                 throw DownloadError(.usage, "\(option) is for one file, and there are \(count)")
             }
         }
-        try DuplicateDestinations.check(work.requests)
         try DuplicateIDs.check(work.requests)
     }
 

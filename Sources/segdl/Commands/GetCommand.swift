@@ -37,7 +37,7 @@ struct GetCommand: ListingCommand {
               segdl --json -i list.txt | jq -r 'select(.event == "failed").message'
 
             Each line of a list has a URL, and after tabs other URLs of the same file. Indented lines below it are options of the \
-            file. # begins a comment:
+            file. # begins a comment. A malformed entry fails alone, and a file that is named twice is fetched once:
 
               https://example.org/a.iso<TAB>https://example.net/a.iso
                 out=first.iso

@@ -29,7 +29,7 @@ extension ListingCommand {
 
     /// The files that the command line names.
     func work(_ fetch: FetchRun) async throws(DownloadError) -> FetchRun.Work {
-        var requests: [DownloadRequest] = []
+        var found = RequestCollection()
         var lists: [InputFile] = []
         let outputs = self.destination.outputs.map(\.text)
         let files = try MirrorArguments.assigned(self.labels.mirror, among: self.urls)
@@ -47,20 +47,22 @@ extension ListingCommand {
                 var draft = try fetch.draft(sources)
                 if outputs.count > 1 { draft.output = outputs[number] }
                 draft.output = draft.output.map { instance.name($0) }
-                requests.append(draft.finished)
+                try found.add(draft.finished)
             }
         }
         lists = self.input.files(besides: lists)
         var remarks: [String] = []
         for file in lists {
             let bytes = try await fetch.contents(of: file)
-            remarks += try self.input.read(bytes, of: file) { entry, sources throws(ListProblem) in
-                requests.append(try self.request(entry, sources, of: file, fetch))
+            remarks += try self.input.read(bytes, of: file) { entry, sources throws(DownloadError) in
+                try self.add(entry, sources, of: file, fetch, to: &found)
             }
         }
-        remarks += try await self.input.readListings(fetch) { entry, sources, list throws(ListProblem) in
-            requests.append(try self.request(entry, sources, of: list, fetch))
+        remarks += try await self.input.readListings(fetch) { entry, sources, list throws(DownloadError) in
+            try self.add(entry, sources, of: list, fetch, to: &found)
         }
+        try found.check()
+        let requests = found.requests
         if self.destination.writesStandardOutput, StandardDescriptors.isOutputClosed {
             throw DownloadError(.file, "standard output is closed, and -o - would write to it")
         }
@@ -77,8 +79,26 @@ extension ListingCommand {
         if requests.isEmpty {
             remarks.append("there is nothing to fetch in \(lists.map(\.name).joined(separator: " and "))")
         }
-        return FetchRun.Work(
-            requests: requests, remark: remarks.isEmpty ? nil : remarks.joined(separator: "; "))
+        return FetchRun.Work(found, remarks: remarks)
+    }
+
+    /// Adds the file of a list's entry. A malformed entry is a file that fails.
+    ///
+    /// - Parameter sources: Nil if they are still to be parsed.
+    private func add(
+        _ entry: InputList.Entry, _ sources: [SourceURL]?, of list: InputFile, _ fetch: FetchRun,
+        to found: inout RequestCollection
+    ) throws(DownloadError) {
+        let base = try self.input.base
+        let request: DownloadRequest
+        do throws(ListProblem) {
+            let sources =
+                if let sources { sources } else { try InputOptions.sources(of: entry, relativeTo: base) }
+            request = try self.request(entry, sources, of: list, fetch)
+        } catch {
+            return found.refuse(error, in: list)
+        }
+        try found.add(request, at: entry.place.name(in: list.name))
     }
 
     /// Checks that several `-o` can be assigned to URLs.

@@ -61,7 +61,8 @@ struct ResumeCommand: FetchingCommand {
 
     func perform(_ fetch: FetchRun) async -> ExitCode {
         await fetch.run { () async throws(DownloadError) in
-            var work = FetchRun.Work()
+            var found = RequestCollection()
+            var refused: [(path: String, error: DownloadError)] = []
             var handedOver: [String] = []
             for (path, mirrors) in try await self.targets() {
                 if let line = await ServiceOwner.resume(path) {
@@ -69,11 +70,13 @@ struct ResumeCommand: FetchingCommand {
                     continue
                 }
                 do throws(DownloadError) {
-                    work.requests.append(try await self.request(at: path, mirrors: mirrors, fetch))
+                    try found.add(try await self.request(at: path, mirrors: mirrors, fetch), at: path)
                 } catch {
-                    work.refused.append((path, error))
+                    refused.append((path, error))
                 }
             }
+            var work = FetchRun.Work(found, remarks: [])
+            work.refused += refused
             if self.labels.id == nil { DuplicateIDs.drop(&work.requests) }
             if !handedOver.isEmpty {
                 work.remark = handedOver.joined(separator: "\nsegdl: ")

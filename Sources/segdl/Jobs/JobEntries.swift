@@ -21,11 +21,8 @@ struct JobEntries {
 
         /// What messages call it if there is no request.
         var name: String {
-            switch (self.list, self.entry.place) {
-            case (let list?, .line(let number)): "\(list.name):\(number)"
-            case (let list?, .element(let path)): "\(list.name): \(path)"
-            case (nil, _): (try? SourceURL(self.entry.urls[0]))?.description ?? "URL"
-            }
+            self.list.map { self.entry.place.name(in: $0.name) }
+                ?? (try? SourceURL(self.entry.urls[0]))?.description ?? "URL"
         }
 
         /// The entry as a list has it.
@@ -73,11 +70,11 @@ struct JobEntries {
                 }
                 bytes = try reader.rest(after: first)
             }
-            _ = try command.input.read(bytes, of: file) { entry, sources throws(ListProblem) in
+            _ = try command.input.read(bytes, of: file) { entry, sources throws(DownloadError) in
                 known.append(Candidate(entry: entry, sources: sources, list: file, base: base))
             }
         }
-        _ = try await command.input.readListings(fetch) { entry, sources, list throws(ListProblem) in
+        _ = try await command.input.readListings(fetch) { entry, sources, list throws(DownloadError) in
             known.append(Candidate(entry: entry, sources: sources, list: list, base: base))
         }
         self.sources.append(.known(known[...]))
@@ -95,14 +92,14 @@ struct JobEntries {
             case .list(var list, let file):
                 // Taken out, so that the list's buffer is not copied when it changes.
                 self.sources[0] = .known([])
-                do throws(ListProblem) {
-                    if let entry = try list.next() {
+                do throws(DownloadError) {
+                    if let entry = try file.naming({ () throws(ListProblem) in try list.next() }) {
                         self.sources[0] = .list(list, file)
                         return Candidate(entry: entry, list: file, base: self.base)
                     }
                 } catch {
                     self.sources = []
-                    throw error.failure(in: file.name)
+                    throw error
                 }
             }
             self.sources.removeFirst()

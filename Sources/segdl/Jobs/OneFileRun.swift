@@ -132,6 +132,7 @@ struct OneFileRun {
         var (work, configuration) = try await self.fetch.prepared { () async throws(DownloadError) in
             try await self.command.work(self.fetch)
         }
+        if let refused = work.refused.first { throw refused.error }
         guard work.requests.count == 1, let request = work.requests.first else {
             throw Self.usage("--one-file divides one file, and there are \(work.requests.count)")
         }

@@ -40,6 +40,14 @@ struct InputFile {
         return try await client.bytes(of: request, lengthMaximum: lengthMax)
     }
 
+    /// Calls `body`, and adds the list's name to its error.
+    func naming<Value>(_ body: () throws(ListProblem) -> Value) throws(DownloadError) -> Value {
+        do throws(ListProblem) { return try body() } catch { throw error.failure(in: self.name) }
+    }
+
+    /// An error of the whole list.
+    func failure(_ message: String) -> DownloadError { ListProblem(.element(""), message).failure(in: self.name) }
+
     /// The whole content of a file on disk or standard input.
     func contents() throws(DownloadError) -> [UInt8] {
         let reader = try ListReader(self)

@@ -9,7 +9,8 @@ import SegmentedDownload
 /// Reads a list of files in aria2's form, one entry at a time.
 ///
 /// A line is a URL, followed by further URLs of the same file, separated by tabs. Indented lines below it are the
-/// file's options, as `key=value`. Empty lines and lines that begin with `#` are ignored.
+/// file's options, as `key=value`; an indented URL is a file of its own. Empty lines, lines that begin with `#`, and text
+/// after ` #` behind a URL are ignored. A malformed line concerns its own entry only, see ``Entry/problem``.
 ///
 /// Entries are read one at a time so that a list of a million files is not in memory twice.
 struct InputList {
@@ -24,6 +25,8 @@ struct InputList {
         var length: Int64?
         /// The digests of the file's pieces, if a metalink has them.
         var pieceDigests: Metalink.PieceDigests?
+        /// Why the entry cannot be used, if one of its lines is malformed. Its URLs are then the text of its first line.
+        var problem: ListProblem?
         /// Whether the name among the options is the list's own, as in a metalink, so that the user may choose another one.
         var suggestsName = false
     }
@@ -35,8 +38,8 @@ struct InputList {
     }
 
     private enum Line {
-        case urls([String], number: Int)
-        case option(Option)
+        case urls([String], number: Int, ListProblem? = nil)
+        case option(Option, ListProblem? = nil)
     }
 
     /// 64 KiB: servers do not accept a URL of a quarter of that.
@@ -63,25 +66,32 @@ struct InputList {
     }
 
     /// The next entry; nil at the end. Do not call it again after it throws.
+    ///
+    /// - Throws: ``ListProblem`` if the list cannot be read to its end.
     mutating func next() throws(ListProblem) -> Entry? {
         guard let line = try self.take() else { return nil }
+        var entry: Entry
         switch line {
-        case .option(let option):
-            throw ListProblem(option.place, "an indented line is an option of the URL above it, and there is none")
-        case .urls(let urls, let number):
-            var entry = Entry(place: .line(number), urls: urls)
-            while let line = try self.nextLine() {
-                guard case .option(let option) = line else {
-                    self.ahead = line
-                    break
-                }
-                guard entry.options.count < Self.optionsMax else {
-                    throw ListProblem(option.place, "a file has more than \(Self.optionsMax) options")
-                }
-                entry.options.append(option)
-            }
-            return entry
+        case .option(let option, _):
+            let message = "an indented line is an option of the URL above it, and there is none"
+            entry = Entry(
+                place: option.place, urls: ["\(option.key)=\(option.value)"],
+                problem: ListProblem(option.place, message))
+        case .urls(let urls, let number, let problem):
+            entry = Entry(place: .line(number), urls: urls, problem: problem)
         }
+        while let line = try self.nextLine() {
+            guard case .option(let option, let problem) = line else {
+                self.ahead = line
+                break
+            }
+            guard entry.options.count < Self.optionsMax else {
+                throw ListProblem(option.place, "a file has more than \(Self.optionsMax) options")
+            }
+            entry.options.append(option)
+            entry.problem = entry.problem ?? problem
+        }
+        return entry
     }
 
     /// The line that was read ahead, otherwise the next line.
@@ -130,28 +140,47 @@ struct InputList {
         guard line.count <= Self.lineLengthMax else {
             throw ListProblem(place, "the line has \(line.count) bytes; \(Self.lineLengthMax) are allowed")
         }
+        let isIndented = content.startIndex != line.startIndex
+        // The text is in another encoding, or a crash has replaced it with zeros, perhaps options of the entry above.
         guard !line.contains(0) else {
             throw ListProblem(place, "the line contains a NUL byte; a list is text in UTF-8")
         }
         guard let text = String(validating: content, as: UTF8.self) else {
-            throw ListProblem(place, "the line is not UTF-8")
+            let text = String(decoding: content, as: UTF8.self)
+            let problem = ListProblem(place, "the line is not UTF-8")
+            return isIndented
+                ? .option(Option(place: place, key: text, value: ""), problem)
+                : .urls([text], number: self.number, problem)
         }
-        guard content.startIndex == line.startIndex else { return .option(try self.option(in: content, place)) }
+        guard !isIndented || Self.beginsWithScheme(text) else { return self.option(in: content, text, place) }
         // Most lines have one URL.
-        guard content.contains(UInt8(ascii: "\t")) else { return .urls([text], number: self.number) }
-        let urls = content.split(separator: UInt8(ascii: "\t")).map { String(decoding: $0.trimmed, as: UTF8.self) }
-        return .urls(urls.filter { !$0.isEmpty }, number: self.number)
+        guard content.contains(where: { $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: " ") }) else {
+            return .urls([text], number: self.number)
+        }
+        let parts = content.withoutComment.split(separator: UInt8(ascii: "\t"))
+        let urls = parts.map { String(decoding: $0.trimmed, as: UTF8.self) }.filter { !$0.isEmpty }
+        // A blank inside of a URL is part of it.
+        let isSeveral = urls.contains { $0.split(separator: " ").dropFirst().contains { Self.beginsWithScheme($0) } }
+        guard isSeveral else { return .urls(urls, number: self.number) }
+        return .urls(
+            [text], number: self.number,
+            ListProblem(
+                place, "there are URLs with a blank between them: write each on a line, or a tab before a mirror"))
     }
 
-    private func option(in content: ArraySlice<UInt8>, _ place: ListPlace) throws(ListProblem) -> Option {
+    private static func beginsWithScheme(_ text: some StringProtocol) -> Bool {
+        let start = text.prefix("https://".count).lowercased()
+        return start == "https://" || start.hasPrefix("http://")
+    }
+
+    private func option(in content: ArraySlice<UInt8>, _ text: String, _ place: ListPlace) -> Line {
         let parts = content.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
         let texts = parts.map { String(decoding: $0.trimmed, as: UTF8.self) }
         guard texts.count == 2, !texts[0].isEmpty else {
-            throw ListProblem(
-                place,
-                "\"\(texts[0].shownWithoutSecrets)\" is indented but is not key=value. A URL must not be indented")
+            let message = "\"\(texts[0].shownWithoutSecrets)\" is indented but is not key=value"
+            return .option(Option(place: place, key: text, value: ""), ListProblem(place, message))
         }
-        return Option(place: place, key: texts[0], value: texts[1])
+        return .option(Option(place: place, key: texts[0], value: texts[1]))
     }
 }
 
@@ -168,6 +197,16 @@ extension [UInt8] {
 }
 
 extension ArraySlice<UInt8> {
+    /// The text before a `#` that follows a blank. It would be a fragment, which is not sent.
+    fileprivate var withoutComment: ArraySlice<UInt8> {
+        var isAfterBlank = false
+        for index in self.indices {
+            if isAfterBlank, self[index] == UInt8(ascii: "#") { return self[..<index] }
+            isAfterBlank = self[index] == UInt8(ascii: "\t") || self[index] == UInt8(ascii: " ")
+        }
+        return self
+    }
+
     /// The text without spaces and tabs at both ends.
     fileprivate var trimmed: ArraySlice<UInt8> {
         let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }

@@ -75,7 +75,7 @@ struct InputOptions: ParsableArguments {
     ///
     /// - Returns: A message about what is left out, if something is.
     func readListings(
-        _ fetch: FetchRun, _ take: (InputList.Entry, [SourceURL], InputFile) throws(ListProblem) -> Void
+        _ fetch: FetchRun, _ take: (InputList.Entry, [SourceURL], InputFile) throws(DownloadError) -> Void
     ) async throws(DownloadError) -> [String] {
         let filter = ListFilter(accept: self.accept, reject: self.reject)
         var remarks: [String] = []
@@ -83,11 +83,7 @@ struct InputOptions: ParsableArguments {
             let list = try ListingSource(place, base: self.baseURL)
             let found = try await list.read(fetch)
             let files = found.files.filter { filter.includes($0.path) }
-            do throws(ListProblem) {
-                for file in files { try take(InputList.Entry(file), [file.source], list.file) }
-            } catch {
-                throw error.failure(in: list.name)
-            }
+            for file in files { try take(InputList.Entry(file), [file.source], list.file) }
             let count = found.directoryCount
             let directories = count == 0 ? nil : count == 1 ? "1 directory" : "\(count) directories"
             guard files.isEmpty else {
@@ -108,24 +104,32 @@ struct InputOptions: ParsableArguments {
     /// The lists given with `-i`, followed by others.
     func files(besides others: [InputFile]) -> [InputFile] { self.inputFile.map { InputFile(path: $0) } + others }
 
-    /// Calls `take` with each entry of a list and its sources.
+    /// Calls `take` with each entry of a list and its sources, which are nil if they are still to be parsed.
     ///
+    /// - Throws: ``DownloadError`` if the list cannot be read to its end.
     /// - Returns: Messages about what a metalink has and is not used.
     func read(
-        _ bytes: [UInt8], of file: InputFile, _ take: (InputList.Entry, [SourceURL]) throws(ListProblem) -> Void
+        _ bytes: [UInt8], of file: InputFile, _ take: (InputList.Entry, [SourceURL]?) throws(DownloadError) -> Void
     ) throws(DownloadError) -> [String] {
         let base = try self.base
-        do throws(ListProblem) {
-            if Metalink.isXML(bytes) { return try Self.read(try Metalink(bytes, base), of: file, take) }
-            // Options in a plain list may name any path. Only the user may choose paths, not the author of a metalink.
-            guard !file.isMetalink else { throw ListProblem(.element(""), "it is no metalink: there is no < first") }
-            try self.read(bytes, of: file) { entry throws(ListProblem) in
-                try take(entry, try Self.sources(of: entry, relativeTo: base))
+        if Metalink.isXML(bytes) {
+            let metalink = try file.naming { () throws(ListProblem) in try Metalink(bytes, base) }
+            return try Self.read(metalink, of: file, take)
+        }
+        // Options in a plain list may name any path. Only the user may choose paths, not the author of a metalink.
+        guard !file.isMetalink else { throw file.failure("it is no metalink: there is no < first") }
+        if self.jsonPath != nil || JSONList.isJSON(bytes) {
+            for entry in try file.naming({ () throws(ListProblem) in try self.jsonEntries(bytes) }) {
+                try take(entry, nil)
             }
             return []
-        } catch {
-            throw error.failure(in: file.name)
         }
+        guard !file.isRemote else {
+            throw file.failure("it is neither a metalink nor JSON; a plain list can only be read from a file")
+        }
+        var list = InputList(bytes)
+        while let entry = try file.naming({ () throws(ListProblem) in try list.next() }) { try take(entry, nil) }
+        return []
     }
 
     /// Whether a list can only be read as a whole: a metalink or JSON.
@@ -141,41 +145,32 @@ struct InputOptions: ParsableArguments {
     }
 
     /// The parsed URLs of an entry.
+    ///
+    /// - Throws: ``ListProblem``, also if another line of the entry is malformed.
     static func sources(
         of entry: InputList.Entry, relativeTo base: ListBase?
     ) throws(ListProblem) -> [SourceURL] {
+        if let problem = entry.problem { throw problem }
         var sources: [SourceURL] = []
         for url in entry.urls { sources.append(try SourceURL(url, at: entry.place, relativeTo: base)) }
         return sources
     }
 
-    private func read(
-        _ bytes: [UInt8], of file: InputFile, _ take: (InputList.Entry) throws(ListProblem) -> Void
-    ) throws(ListProblem) {
-        if self.jsonPath != nil || JSONList.isJSON(bytes) {
-            let list = JSONList(path: self.jsonPath, urlKey: self.urlKey, nameKey: self.nameKey)
-            for item in try list.entries(in: bytes) {
-                let place = ListPlace.element(item.place)
-                // The same option as in a plain list.
-                let name = item.name.map { InputList.Option(place: place, key: "out", value: $0) }
-                try take(
-                    InputList.Entry(
-                        place: place, urls: [item.url], options: name.map { [$0] } ?? [], suggestsName: true))
-            }
-        } else {
-            guard !file.isRemote else {
-                throw ListProblem(
-                    .element(""), "it is neither a metalink nor JSON; a plain list can only be read from a file")
-            }
-            var list = InputList(bytes)
-            while let entry = try list.next() { try take(entry) }
+    private func jsonEntries(_ bytes: [UInt8]) throws(ListProblem) -> [InputList.Entry] {
+        let list = JSONList(path: self.jsonPath, urlKey: self.urlKey, nameKey: self.nameKey)
+        return try list.entries(in: bytes).map { item in
+            let place = ListPlace.element(item.place)
+            // The same option as in a plain list.
+            let name = item.name.map { InputList.Option(place: place, key: "out", value: $0) }
+            return InputList.Entry(
+                place: place, urls: [item.url], options: name.map { [$0] } ?? [], suggestsName: true)
         }
     }
 
     private static func read(
         _ metalink: Metalink, of list: InputFile,
-        _ take: (InputList.Entry, [SourceURL]) throws(ListProblem) -> Void
-    ) throws(ListProblem) -> [String] {
+        _ take: (InputList.Entry, [SourceURL]?) throws(DownloadError) -> Void
+    ) throws(DownloadError) -> [String] {
         for file in metalink.files {
             let place = ListPlace.line(file.line)
             // The same options as in a plain list.

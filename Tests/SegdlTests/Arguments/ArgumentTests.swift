@@ -68,11 +68,29 @@ struct ArgumentTests {
             #expect(throws: DownloadError.self) { try DuplicateIDs.check(try requests(ids)) }
         }
         let to = { (path: String) in try DownloadRequest(SourceURL("http://a/\(path)"), to: .file(FilePath(path))) }
-        #expect(throws: DownloadError.self) { try DuplicateDestinations.check([try to("x"), try to(".//x")]) }
+        var found = RequestCollection()
+        try found.add(try to("x"))
+        #expect(throws: DownloadError.self) { try found.add(try to(".//x")) }
         // Where `link` leads, only the system knows.
-        try DuplicateDestinations.check([try to("x"), try to("link/../x")])
-        let many = try requests([String?](repeating: nil, count: 10_000))
-        try DuplicateDestinations.check(many)
-        #expect(throws: DownloadError.self) { try DuplicateDestinations.check(many + [many[9999]]) }
+        try found.add(try to("link/../x"))
+        #expect(found.requests.count == 2)
+    }
+
+    @Test("A file that is named twice is fetched once, and one with the destination of another fails alone in a list")
+    func doubles() throws {
+        var found = RequestCollection()
+        let requests = try (0..<10_000).map { DownloadRequest(try SourceURL("http://a/\($0)")) }
+        for request in requests + [requests[9999]] { try found.add(request, at: "list:\(request.source.string.count)") }
+        #expect(found.requests == requests && found.refused.isEmpty)
+        #expect(found.remark == "named again, and fetched once: list:13")
+        var other = try DownloadRequest(SourceURL("http://b/0"))
+        try found.add(other, at: "list:7")
+        #expect(found.requests.count == 10_000 && found.refused.map(\.path) == ["list:7"])
+        #expect(found.refused.first?.error.message.contains("from http://a/0") == true)
+        #expect(throws: DownloadError.self) { try found.add(other) }
+        // Both get a name of their own.
+        other.ifExists = .rename
+        try found.add(other, at: "list:8")
+        #expect(found.requests.count == 10_001)
     }
 }

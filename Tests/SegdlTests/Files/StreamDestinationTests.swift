@@ -131,7 +131,8 @@ struct StreamDestinationTests {
             var outcome = try await command.run("-o", "/dev/fd/99", url)
             #expect(outcome.status == 3 && outcome.errors.contains("descriptor 99 is not open"), "\(outcome)")
             outcome = try await command.run(
-                ["-o", "pipe", "-o", "pipe", url, url], shell: #"mkfifo pipe; cat pipe >out & exec "$0" "$@""#)
+                ["-o", "pipe", "-o", command.path("pipe"), url, url],
+                shell: #"mkfifo pipe; cat pipe >out & exec "$0" "$@""#)
             #expect(outcome.status == 2 && outcome.errors.contains("is a pipe"), "\(outcome)")
             outcome = try await command.run("-o", "/dev/full", url)
             #expect(outcome.status == 13, "\(outcome)")

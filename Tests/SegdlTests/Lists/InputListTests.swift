@@ -12,7 +12,8 @@ struct InputListTests {
         var lines: [String] = []
         while let entry = try list.next() {
             let options = entry.options.map { "[\(Self.name($0.place)) \($0.key)=\($0.value)]" }
-            lines.append(([Self.name(entry.place)] + entry.urls + options).joined(separator: " "))
+            let problem = entry.problem.map { ["problem \(Self.name($0.place))"] } ?? []
+            lines.append(([Self.name(entry.place)] + entry.urls + options + problem).joined(separator: " "))
         }
         return lines
     }
@@ -35,15 +36,32 @@ struct InputListTests {
             ("http://a/b\thttp://c/d\t\t http://e/f \t\n", ["1 http://a/b http://c/d http://e/f"]),
             ("http://a/b\n  out = x y \n header=A: b=c\n", ["1 http://a/b [2 out=x y] [3 header=A: b=c]"]),
             ("http://a/#b\n user-info=\n", ["1 http://a/#b [2 user-info=]"]),
+            ("http://a/b # c\nhttp://a/c d#e\t# f\n", ["1 http://a/b", "2 http://a/c d#e"]),
+            ("  http://a/b\n\tout=x\n HTTPS://c/d?e=f\n", ["1 http://a/b [2 out=x]", "3 HTTPS://c/d?e=f"]),
         ] as [(String, [String])])
     func entries(text: String, entries: [String]) throws {
         #expect(try Self.read(text.utf8) == entries)
     }
 
     @Test(
-        "A malformed list is reported with its line",
+        "A malformed line is the problem of its entry, and the others are read",
         arguments: [
-            ("  out=x\nhttp://a/b\n", 1), ("http://a/b\n out\n", 2), ("http://a/b\n =x\n", 2), ("http://a/\0b\n", 1),
+            ("  out=x\n split=2\nhttp://a/b\n", ["1 out=x [2 split=2] problem 1", "3 http://a/b"]),
+            (
+                "http://a/b\n out\n split=2\nhttp://c/d",
+                ["1 http://a/b [2 out=] [3 split=2] problem 2", "4 http://c/d"]
+            ),
+            ("http://a/b\n =x\n", ["1 http://a/b [2 =x=] problem 2"]),
+            ("http://a/b http://c/d\nhttp://e/f", ["1 http://a/b http://c/d problem 1", "2 http://e/f"]),
+        ])
+    func malformed(text: String, entries: [String]) throws {
+        #expect(try Self.read(text.utf8) == entries)
+    }
+
+    @Test(
+        "A list that cannot be read to its end is reported with the line",
+        arguments: [
+            ("http://a/\0b\n", 1),
             ("a\nb\n" + String(repeating: "x", count: InputList.lineLengthMax + 1), 3),
             ("a\n" + String(repeating: " k=v\n", count: InputList.optionsMax + 1), InputList.optionsMax + 2),
         ])
@@ -52,19 +70,19 @@ struct InputListTests {
         #expect(problem?.place == .line(line))
     }
 
-    @Test(
-        "An indented URL is reported without its secrets",
-        arguments: ["http://u:secret@h/f?secret", "http://h/f?secret", "//u:secret@h/f#secret"])
-    func indented(url: String) {
-        let problem = #expect(throws: ListProblem.self) { try Self.read("http://a/b\n \(url)\n".utf8) }
-        #expect(problem?.message.contains("A URL must not be indented") == true)
-        #expect(problem?.message.contains("secret") == false, "\(String(describing: problem))")
+    @Test("An indented URL without a scheme is reported without its secrets")
+    func indented() throws {
+        var list = InputList(Array("http://a/b\n //u:secret@h/f#secret\n".utf8))
+        let problem = try #require(try list.next()?.problem)
+        #expect(problem.message.contains("is indented") && !problem.message.contains("secret"), "\(problem)")
     }
 
     @Test("Bytes that are not UTF-8 are reported with their line")
-    func notText() {
-        let problem = #expect(throws: ListProblem.self) { try Self.read(Array("http://a/b\n".utf8) + [0x61, 0xFF]) }
-        #expect(problem == ListProblem(.line(2), "the line is not UTF-8"))
+    func notText() throws {
+        var list = InputList(Array("http://a/b\n".utf8) + [0x61, 0xFF, 0x0A] + Array("http://c/d".utf8))
+        #expect(try list.next()?.problem == nil)
+        #expect(try list.next()?.problem == ListProblem(.line(2), "the line is not UTF-8"))
+        #expect(try list.next()?.urls == ["http://c/d"])
     }
 
     @Test("Any bytes are read to the end, in line order, without empty URLs and keys", arguments: UInt64(0)..<200)

@@ -51,14 +51,30 @@ struct ListCommandTests {
         }
     }
 
-    @Test("Two paths of one file are refused before anything is fetched")
+    @Test("Of two files with one path in a list the second fails, and on the command line nothing is fetched")
     func samePath() async throws {
         try await Self.run { origin in
-            "\(origin.url("/1K/a.bin"))\n  out=a\n\(origin.url("/1K/b.bin"))\n  out=./a"
+            "\(origin.url("/1K/a.bin"))\n  out=a\n\(origin.url("/1K/b.bin"))\n  out=./a\n\(origin.url("/1K/c.bin"))"
         } _: { command, origin in
-            let outcome = try await command.run("-q", "-i", "list")
-            #expect(outcome.status == 2 && outcome.errors.contains("have the same destination"), "\(outcome)")
+            let both = try await command.run("-q", "-o", "a", "-o", "./a", origin.url("/1K/a"), origin.url("/1K/b"))
+            #expect(both.status == 2 && both.errors.contains("have the same destination"), "\(both)")
             #expect(origin.log.snapshot().requests.isEmpty)
+            let outcome = try await command.run("-q", "-i", "list")
+            #expect(outcome.status == 16 && outcome.errors.contains("list:3: another file has"), "\(outcome)")
+            #expect(command.exists("a") && command.exists("c.bin"))
+        }
+    }
+
+    @Test("A URL that is given twice is fetched once, with a note that names the line")
+    func double() async throws {
+        try await Self.run { origin in
+            [1, 2, 1].map { origin.url("/1K/\($0).bin") + "\n" }.joined()
+        } _: { command, origin in
+            let outcome = try await command.run("-i", "list")
+            #expect(outcome.status == 0 && outcome.errors.contains("fetched once: list:3"), "\(outcome)")
+            let url = origin.url("/1K/3.bin")
+            let both = try await command.run(url, url)
+            #expect(both.status == 0 && both.errors.contains("fetched once"), "\(both)")
         }
     }
 
@@ -103,23 +119,40 @@ struct ListCommandTests {
     }
 
     @Test(
-        "An error in a list is reported with its line, and nothing is fetched",
+        "An error in a list is reported with its line, and only its file is not fetched",
         arguments: [
             ("  nonsense=1", "list:2: \"nonsense\""), ("  split=0", "list:2: split"), ("not a url", "list:2: "),
             ("  header=Range", "list:2: header"), ("  header=Range: bytes=0-1", "list:2: header: Range is set by"),
             ("  header=A: b\n  header=host: x", "list:3: header: host is set by"),
-            ("x\0y", "list:2: the line contains a NUL"),
-            ("http://a/\thttp://[", "list:2: "),
+            ("http://a/\thttp://[", "list:2: "), ("ftp://a/b", "list:2: the URL's scheme is ftp"),
         ])
     func malformed(line: String, words: String) async throws {
         try await Self.run {
             "\($0.url("/1M/a.bin"))\n\(line)\n\($0.url("/1M/b.bin"))\n"
         } _: { command, origin in
+            let outcome = try await command.run("-q", "-i", "list")
+            #expect(outcome.status == 16 && outcome.errors.contains(words), "\(outcome)")
+            // An option is one of the file above it.
+            #expect(command.exists("a.bin") == !line.hasPrefix(" ") && command.exists("b.bin"))
+            let planned = try await command.run("-q", "--dry-run", "-i", "list")
+            #expect(planned.status == 16 && planned.errors.contains(words), "\(planned)")
+        }
+    }
+
+    @Test(
+        "A list without a valid entry, or with a NUL, is refused as a whole with the first line",
+        arguments: [
+            ("a\nb\n", 2, "list:1: "), ("ftp://a/b\nftp://a/c", 11, "list:1: "),
+            ("URL\nx\0y\n", 2, "list:2: the line contains"),
+        ])
+    func noEntry(text: String, status: Int32, words: String) async throws {
+        try await Self.run {
+            text.replacing("URL", with: $0.url("/1K/a.bin"))
+        } _: { command, origin in
             let outcome = try await command.run("-i", "list")
-            #expect(outcome.status == 2 && outcome.errors.contains(words), "\(outcome)")
+            #expect(outcome.status == status && outcome.errors.contains(words), "\(outcome)")
             #expect(outcome.errors.split(separator: "\n").count == 1)
             #expect(origin.log.snapshot().connectionsCount == 0)
-            #expect(!command.exists("a.bin"))
         }
     }
 

@@ -26,12 +26,14 @@ struct Submitter {
             if let remark = work.remark, self.output.verbosity >= .normal { print.say(remark) }
             let directory = FilePath(FileManager.default.currentDirectoryPath)
             let files = try work.requests.map { Submission.File.request(try PortableRequest($0, in: directory)) }
-            guard !files.isEmpty else { return .ok }
+            for (path, error) in work.refused { print.errors.send(FailureLine(error, of: path).text + "\n") }
+            let code: ExitCode = work.refused.isEmpty ? .ok : .partial
+            guard !files.isEmpty else { return code }
             let ids = try await ServiceClient.run(self.absence) { client in
                 try await self.submit(files, client)
             }
             self.report(ids, work.requests, print)
-            return .ok
+            return code
         } catch {
             return print.fail(error)
         }
