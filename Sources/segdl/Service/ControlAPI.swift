@@ -61,7 +61,13 @@ struct ControlAPI: Sendable {
     }
 
     private func list(_ request: Request) async throws -> any ResponseGenerator {
-        var entries = try await self.control.queue.entries()
+        let parameters = request.uri.queryParameters
+        var entries =
+            if let text = parameters["named"] {
+                try await self.control.entries(String(text), in: parameters["directory"].map { String($0) })
+            } else {
+                try await self.control.queue.entries()
+            }
         if let state = request.uri.queryParameters["state"] {
             let states = state.split(separator: ",").map { QueueEntry.State(rawValue: String($0)) }
             guard !states.contains(nil) else {
@@ -81,7 +87,8 @@ struct ControlAPI: Sendable {
 
     private func entry(_ request: Request, _ context: ServiceContext) async throws -> JSONAnswer {
         let text = PercentEncoding.decode(try context.parameters.require("id").utf8)
-        let record = try await self.control.record(text)
+        let directory = request.uri.queryParameters["directory"].map { String($0) }
+        let record = try await self.control.record(text, in: directory)
         guard let until = request.uri.queryParameters["until"], let id = QueueEntry.ID(rawValue: record.id) else {
             return JSONAnswer(record)
         }

@@ -2,7 +2,10 @@ import SegmentedDownload
 import SegmentedDownloadCore
 import SegmentedDownloadService
 
-/// Finds entries by what a user writes: an ID, the beginning of one, a path or a URL.
+/// Finds entries by what a user writes. The same word means the same entry for every command and protocol.
+///
+/// A word is a whole ID; otherwise the path of a file, its part or its manifest, seen from the user's directory; otherwise
+/// a name or the end of a path, a URL, or the beginning of an ID. Each alternative counts only if no earlier one does.
 struct EntrySelector: Sendable {
     let queue: DownloadQueue
 
@@ -30,37 +33,60 @@ struct EntrySelector: Sendable {
             (self.names, self.urls) = (names, urls)
         }
 
-        /// - Throws: ``DownloadError`` with code `usage` if there are several.
-        func entry(_ text: String) throws(DownloadError) -> QueueEntry? {
-            if let id = QueueEntry.ID(rawValue: text) { return self.ids[id].map { self.entries[$0] } }
-            var found = Set(self.urls[text] ?? [])
-            for index in self.names[EntrySelector.lastComponent(of: text)] ?? []
-            where EntrySelector.matches(text, path: EntrySelector.path(of: self.entries[index])) {
-                found.insert(index)
+        /// The entries that a text may mean.
+        ///
+        /// - Parameter directory: The user's directory, an absolute path; nil if it is unknown.
+        func entries(_ text: String, in directory: String?) -> [QueueEntry] {
+            if let id = QueueEntry.ID(rawValue: text) { return self.ids[id].map { [self.entries[$0]] } ?? [] }
+            let file = EntrySelector.file(of: text)
+            if let path = directory.map({ EntrySelector.absolute(file, in: $0) }) {
+                let found = self.entries(of: path) { $0 == path }
+                if !found.isEmpty { return found.map { self.entries[$0] } }
             }
+            var found = Set(self.urls[text] ?? [])
+            found.formUnion(self.entries(of: file) { EntrySelector.matches(file, path: $0) })
             if EntrySelector.isPrefix(text) {
                 found.formUnion(self.entries.indices.filter { self.entries[$0].id.rawValue.hasPrefix(text) })
             }
-            return try EntrySelector.only(found.sorted().map { self.entries[$0] }, text) { $0.id.rawValue }
+            return found.sorted().map { self.entries[$0] }
+        }
+
+        /// - Throws: ``DownloadError`` with code `usage` if there are several.
+        func entry(_ text: String, in directory: String?) throws(DownloadError) -> QueueEntry? {
+            try EntrySelector.only(self.entries(text, in: directory), text) { $0.id.rawValue }
+        }
+
+        /// The entries whose file has the last component of a path.
+        private func entries(of path: String, where isIncluded: (String) -> Bool) -> [Int] {
+            (self.names[EntrySelector.lastComponent(of: path)] ?? []).filter {
+                isIncluded(EntrySelector.path(of: self.entries[$0]))
+            }
         }
     }
 
     func index() async throws(DownloadError) -> Index { Index(try await self.queue.entries()) }
 
     /// - Throws: ``DownloadError`` with code `usage` if there are several.
-    func entryIfAny(_ text: String) async throws(DownloadError) -> QueueEntry? {
+    func entryIfAny(_ text: String, in directory: String?) async throws(DownloadError) -> QueueEntry? {
         if let id = QueueEntry.ID(rawValue: text) { return try await self.queue.entry(id) }
-        return try await self.index().entry(text)
+        return try await self.index().entry(text, in: directory)
     }
 
     /// The row of the history that a text means; nil if there is none. Of several downloads of one file it is the latest.
     ///
     /// - Parameter rows: The latest rows, which are read if they are nil: other texts may have needed them before.
     /// - Throws: ``DownloadError`` with code `usage` if the text is the beginning of several IDs.
-    func row(_ text: String, in rows: inout [HistoryEntry]?) async throws(DownloadError) -> HistoryEntry? {
+    func row(
+        _ text: String, in rows: inout [HistoryEntry]?, from directory: String?
+    ) async throws(DownloadError) -> HistoryEntry? {
         if let id = QueueEntry.ID(rawValue: text), let row = try await self.queue.history(of: id) { return row }
         if rows == nil { rows = try await self.queue.history(limit: Self.rowsMax) }
         let rows = rows ?? []
+        if let path = directory.map({ Self.absolute(text, in: $0) }),
+            let row = rows.first(where: { $0.path.string == path })
+        {
+            return row
+        }
         if let row = rows.first(where: { Self.matches(text, path: $0.path.string) || $0.url == text }) { return row }
         guard Self.isPrefix(text) else { return nil }
         return try Self.only(rows.filter { $0.id.hasPrefix(text) }, text) { $0.id }
@@ -73,10 +99,28 @@ struct EntrySelector: Sendable {
     /// The path of an entry's file. While the response has not named it, its name is the one that it probably gets.
     private static func path(of entry: QueueEntry) -> String {
         switch entry.request.destination {
-        case .file(let path), .stream(let path): path.string
-        case .directory(let directory, _): directory.string + "/" + self.name(of: entry.request.source)
+        case .file(let path), .stream(let path): self.normalized(path.string)
+        case .directory(let directory, _):
+            self.normalized(directory.string) + "/" + self.name(of: entry.request.source)
         case .descriptor: "-"
         }
+    }
+
+    /// The path as ``absolute(_:in:)`` has it. Most paths have no components to remove.
+    private static func normalized(_ path: String) -> String {
+        path.contains("/.") ? FilePath(path).lexicallyNormalized().string : path
+    }
+
+    /// The path of the file for that of its part or its manifest.
+    static func file(of text: String) -> String {
+        for suffix in [DestinationPaths.partSuffix, DestinationPaths.manifestSuffix] where text.hasSuffix(suffix) {
+            return String(text.dropLast(suffix.count))
+        }
+        return text
+    }
+
+    static func absolute(_ path: String, in directory: String) -> String {
+        FilePath(directory).pushing(FilePath(path)).lexicallyNormalized().string
     }
 
     private static func lastComponent(of path: String) -> Substring {
@@ -98,7 +142,8 @@ struct EntrySelector: Sendable {
         !text.isEmpty && text.utf8.count < 16 && text.allSatisfy { $0.isHexDigit && !$0.isUppercase }
     }
 
-    private static func only<Element>(
+    /// - Throws: ``DownloadError`` with code `usage` if there are several.
+    static func only<Element>(
         _ found: [Element], _ text: String, id: (Element) -> String
     ) throws(DownloadError) -> Element? {
         guard found.count > 1 else { return found.first }

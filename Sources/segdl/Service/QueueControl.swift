@@ -125,10 +125,11 @@ struct QueueControl: Sendable {
         var latest: [HistoryEntry]?
         for text in ids {
             do throws(DownloadError) {
-                if let entry = try index?.entry(text) {
+                if let entry = try index?.entry(text, in: selection.directory) {
                     guard Self.applies(action, to: entry.state) else { throw Self.refusal(of: action, entry) }
                     entries.append(entry)
-                } else if action == .remove, let row = try await self.selector.row(text, in: &latest),
+                } else if action == .remove,
+                    let row = try await self.selector.row(text, in: &latest, from: selection.directory),
                     let id = QueueEntry.ID(rawValue: row.id)
                 {
                     rows.append(id)
@@ -252,16 +253,23 @@ struct QueueControl: Sendable {
     // MARK: Reading
 
     /// The entry or the row of the history that a text means.
-    func record(_ text: String) async throws(DownloadError) -> EntryRecord {
-        if let entry = try await self.selector.entryIfAny(text) {
+    ///
+    /// - Parameter directory: The user's directory, see ``EntrySelector``.
+    func record(_ text: String, in directory: String? = nil) async throws(DownloadError) -> EntryRecord {
+        if let entry = try await self.selector.entryIfAny(text, in: directory) {
             var record = EntryRecord(entry)
             let segments = try await self.queue.segments(of: entry.id)
             record.segments = segments.isEmpty ? nil : segments
             return record
         }
         var latest: [HistoryEntry]?
-        if let row = try await self.selector.row(text, in: &latest) { return EntryRecord(row) }
+        if let row = try await self.selector.row(text, in: &latest, from: directory) { return EntryRecord(row) }
         throw EntrySelector.unknown(text)
+    }
+
+    /// The entries of the queue that a text may mean.
+    func entries(_ text: String, in directory: String?) async throws(DownloadError) -> [QueueEntry] {
+        try await self.selector.index().entries(text, in: directory)
     }
 
     /// Waits until an entry has one of these states or has left the queue, or the time is over.

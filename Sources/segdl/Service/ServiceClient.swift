@@ -61,6 +61,14 @@ struct ServiceClient: Sendable {
         }
     }
 
+    /// The client of a service that runs or has a queue, and is started then; nil otherwise.
+    static func ifQueued<Value: Sendable>(_ body: (ServiceClient) async throws -> Value?) async throws -> Value? {
+        guard let paths = try? ServicePaths(environment: ProcessInfo.processInfo.environment),
+            ServiceSocket.answers(paths.socket) || FileFacts(paths.database) != nil
+        else { return nil }
+        return try await Self.run(.start, body)
+    }
+
     /// The client of a service that runs; nil otherwise. Does not wait for one that hangs.
     static func ifRunning<Value: Sendable>(_ body: (ServiceClient) async throws -> Value?) async throws -> Value? {
         guard let paths = try? ServicePaths(environment: ProcessInfo.processInfo.environment),
@@ -180,10 +188,20 @@ struct ServiceClient: Sendable {
         }
     }
 
-    /// A path's component for an ID, a path or a URL that a user wrote.
-    static func component(_ text: String) -> String {
-        "/" + PercentEncoding.encode(text)
+    /// The entry or the row of the history that a user's word means.
+    func record(_ word: String) async throws -> EntryRecord {
+        try await self.get("/downloads/\(PercentEncoding.encode(word))?directory=\(Self.directory)")
     }
+
+    /// The entries of the queue that a user's word may mean.
+    func entries(named word: String) async throws -> [EntryRecord] {
+        var records: [EntryRecord] = []
+        try await self.entries("?named=\(PercentEncoding.encode(word))&directory=\(Self.directory)") { records += $0 }
+        return records
+    }
+
+    /// The working directory, for a query.
+    private static var directory: String { PercentEncoding.encode(FileManager.default.currentDirectoryPath) }
 
     /// Waits until the service's lock is free. The socket may be that of systemd, which starts the service when a process
     /// connects.

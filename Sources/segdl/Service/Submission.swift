@@ -89,8 +89,10 @@ struct Submission: Codable, Sendable {
 
 /// The body of a request that is about some entries.
 struct EntrySelection: Codable, Hashable, Sendable {
-    /// IDs, beginnings of IDs that no other entry has, paths or URLs.
+    /// The words for the entries, see ``EntrySelector``.
     var ids: [String]?
+    /// The absolute path of the directory from which relative paths among them are seen.
+    var directory: String?
     /// Every entry to which the action applies.
     var all: Bool?
     /// With `cancel`: whether partial files are deleted.

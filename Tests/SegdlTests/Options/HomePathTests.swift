@@ -60,7 +60,9 @@ struct HomePathTests {
         try await withOrigin { origin in
             try await withCommand { command in
                 let manager = FileManager.default
-                try manager.createDirectory(atPath: command.path("config/segdl"), withIntermediateDirectories: true)
+                for directory in ["config/segdl", "home"] {
+                    try manager.createDirectory(atPath: command.path(directory), withIntermediateDirectories: true)
+                }
                 let environment = ["HOME": command.path("home"), "XDG_CONFIG_HOME": command.path("config")]
                 func run(_ arguments: [String], _ variables: [String: String] = [:]) async throws {
                     let outcome = try await command.run(

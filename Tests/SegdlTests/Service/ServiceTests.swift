@@ -217,17 +217,68 @@ import Testing
         }
     }
 
-    @Test("resume of a file does not resume another file with its name")
+    @Test("A word means the same download to resume as to pause: a name, a path, a URL or the beginning of an ID")
+    func words() async throws {
+        _ = try await Self.run { service, origin in
+            // It has not begun, so there is no manifest.
+            let url = origin.plainURL("/64M/a.bin?stall-after=4M:all")
+            let id = try #require(try await service.add("--paused", "-d", "other", url).first)
+            func state() async throws -> String? { try await service.list().first?["state"] as? String }
+            for word in ["a.bin", "other/a.bin", service.command.path("other/a.bin"), url, String(id.prefix(6)), id] {
+                let dry = try await service.run("resume", "--dry-run", word)
+                #expect(dry.status == 0 && dry.errors.contains("would continue"), "\(word): \(dry)")
+                #expect(try await state() == "paused")
+                let resumed = try await service.run("resume", word)
+                #expect(resumed.status == 0 && resumed.errors.contains("segdl attach \(id)"), "\(word): \(resumed)")
+                #expect(try await state() != "paused", "\(word)")
+                let paused = try await service.run("pause", word)
+                #expect(paused.status == 0, "\(word): \(paused)")
+                #expect(try await state() == "paused", "\(word)")
+            }
+            #expect(try await service.run("resume", "b.bin").status == 14)
+            #expect(try await service.run("resume", origin.url("/1K/b.bin")).status == 2)
+            // A directory means its files only.
+            #expect(try await service.run("resume", "-d", "elsewhere", "a.bin").status == 14)
+            #expect(try await state() == "paused")
+        }
+    }
+
+    @Test("Of two downloads with one name, a word means that of the directory, and otherwise neither")
     func sameName() async throws {
         _ = try await Self.run { service, origin in
             let url = origin.plainURL("/64M/a.bin?stall-after=4M:all")
-            let id = try #require(try await service.add("--paused", "-d", "other", url).first)
-            let outcome = try await service.run("resume", "a.bin")
-            #expect(outcome.status == 14, "\(outcome.errors)")
-            #expect(try await service.list().first?["state"] as? String == "paused")
-            // The beginning of an ID is a file's name as well.
-            #expect(try await service.run("resume", String(id.prefix(6))).status == 14)
-            #expect(try await service.list().first?["state"] as? String == "paused")
+            let first = try #require(try await service.add("--paused", "-d", "one", url).first)
+            _ = try await service.add("--paused", "-d", "two", url)
+            for command in ["resume", "toggle", "show"] {
+                let unclear = try await service.run(command, "a.bin")
+                #expect(unclear.status == 2 && unclear.errors.contains("means 2 downloads"), "\(command): \(unclear)")
+            }
+            let here = try await service.add("--paused", url)
+            for command in ["resume", "pause"] {
+                #expect(try await service.run(command, "a.bin").status == 0)
+                let part = try await service.run(command, "a.bin.segdl-part")
+                #expect(part.status == (command == "resume" ? 0 : 2), "\(part)")
+            }
+            let shown = try await service.run("show", "--json", "a.bin")
+            #expect(shown.output.contains(try #require(here.first)), "\(shown)")
+            #expect(try await service.run("resume", "one/a.bin").errors.contains(first))
+        }
+    }
+
+    @Test("resume --all resumes what pause --all has paused, from any directory, and with -d only files there")
+    func allWords() async throws {
+        _ = try await Self.run { service, origin in
+            let url = origin.plainURL("/64M/a.bin?stall-after=4M:all")
+            _ = try await service.add("-d", "other", "-s", "2", url)
+            _ = try await service.add("--paused", "-d", "other", origin.plainURL("/64M/b.bin?stall-after=4M:all"))
+            #expect(try await service.run("pause", "--all").status == 0)
+            let none = try await service.run("resume", "--all", "-d", ".")
+            #expect(none.status == 0 && none.errors.contains("nothing to resume in ."), "\(none)")
+            #expect(try await service.list().allSatisfy { $0["state"] as? String == "paused" })
+            let all = try await service.run("resume", "--all")
+            #expect(all.status == 0 && all.errors.count { $0 == "\n" } == 2, "\(all)")
+            #expect(try await service.list().allSatisfy { $0["state"] as? String != "paused" })
+            #expect(try await service.run("cancel", "--all").status == 0)
         }
     }
 

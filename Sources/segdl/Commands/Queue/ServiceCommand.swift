@@ -1,6 +1,11 @@
 import ArgumentParser
 import SegmentedDownload
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 #if canImport(Musl)
     import Musl
 #elseif canImport(Glibc)
@@ -76,8 +81,9 @@ protocol EntryCommand: ServiceCommand {
 
 extension EntryCommand {
     func run(_ client: ServiceClient, _ print: Printer) async throws -> ExitCode {
-        let answer: EntrySelection.Answer = try await client.post(
-            "/downloads/\(Self.action.rawValue)", self.selection)
+        var selection = self.selection
+        selection.directory = FileManager.default.currentDirectoryPath
+        let answer: EntrySelection.Answer = try await client.post("/downloads/\(Self.action.rawValue)", selection)
         var exit = ExitCode.ok
         for (_, failure) in answer.errors.sorted(by: { $0.key < $1.key }) { exit = print.fail(DownloadError(failure)) }
         return answer.errors.count > 1 || !answer.errors.isEmpty && !answer.changed.isEmpty ? .partial : exit
@@ -88,7 +94,7 @@ extension EntryCommand {
 struct EntryArguments: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "IDs, beginnings of IDs, paths or URLs, as segdl list shows them.", valueName: "ID"),
+            "IDs, beginnings of IDs, paths, names or URLs, as segdl list shows them.", valueName: "ID"),
         completion: .downloadIDs)
     var ids: [String] = []
 

@@ -20,8 +20,7 @@ struct ShowCommand: ServiceCommand {
     @OptionGroup var service: ServiceOptions
 
     func run(_ client: ServiceClient, _ print: Printer) async throws -> ExitCode {
-        let record: EntryRecord = try await client.get(
-            "/downloads" + ServiceClient.component(self.id))
+        let record: EntryRecord = try await client.record(self.id)
         if self.json {
             print.write(record.jsonLine)
             return .ok

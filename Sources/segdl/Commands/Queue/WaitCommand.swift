@@ -42,7 +42,7 @@ struct WaitCommand: ServiceCommand {
 
     /// The entry once it has ended.
     private static func end(of id: String, _ client: ServiceClient) async throws -> EntryRecord {
-        var record: EntryRecord = try await client.get("/downloads" + ServiceClient.component(id))
+        var record = try await client.record(id)
         // Longer than the service waits before it answers.
         while !["completed", "cancelled", "failed"].contains(record.state) {
             record = try await client.get("/downloads/\(record.id)?until=failed", waiting: .seconds(60))
@@ -76,7 +76,7 @@ struct AttachCommand: ServiceCommand {
             try await client.entries { records += $0.filter { !$0.isAtRest } }
         } else {
             for id in self.entries.selection.ids ?? [] {
-                records.append(try await client.get("/downloads" + ServiceClient.component(id)))
+                records.append(try await client.record(id))
             }
         }
         guard !records.isEmpty else {
