@@ -30,8 +30,10 @@ extension ListingCommand {
     /// The files that the command line names.
     func work(_ fetch: FetchRun) async throws(DownloadError) -> FetchRun.Work {
         var found = RequestCollection()
+        let base = try self.input.base
         var lists: [InputFile] = []
         let outputs = self.destination.outputs.map(\.text)
+        found.hasOneDestination = outputs.count == 1 && self.destination.namesOneFile
         let files = try MirrorArguments.assigned(self.labels.mirror, among: self.urls)
         try self.check(outputs, countOfURLs: files.count)
         for (number, (url, mirrors)) in files.enumerated() {
@@ -55,28 +57,28 @@ extension ListingCommand {
         for file in lists {
             let bytes = try await fetch.contents(of: file)
             remarks += try self.input.read(bytes, of: file) { entry, sources throws(DownloadError) in
-                try self.add(entry, sources, of: file, fetch, to: &found)
+                try self.add(entry, sources, relativeTo: base, of: file, fetch, to: &found)
             }
         }
         remarks += try await self.input.readListings(fetch) { entry, sources, list throws(DownloadError) in
-            try self.add(entry, sources, of: list, fetch, to: &found)
+            try self.add(entry, sources, relativeTo: base, of: list, fetch, to: &found)
         }
         try found.check()
-        let requests = found.requests
+        let count = found.requests.count + found.refused.count
         if self.destination.writesStandardOutput, StandardDescriptors.isOutputClosed {
             throw DownloadError(.file, "standard output is closed, and -o - would write to it")
         }
-        if self.destination.writesStandardOutput, requests.count > 1 {
+        if self.destination.writesStandardOutput, count > 1 {
             throw DownloadError(
-                .usage, "-o - writes one file to standard output, and there are \(requests.count)",
+                .usage, "-o - writes one file to standard output, and there are \(count)",
                 hint: "Run segdl once for each: (segdl -o - A; segdl -o - B) | …")
         }
-        if outputs.count == 1, self.destination.namesOneFile, requests.count > 1 {
+        if outputs.count == 1, self.destination.namesOneFile, count > 1 {
             throw DownloadError(
-                .usage, "--output names one file, and there are \(requests.count)",
+                .usage, "--output names one file, and there are \(count)",
                 hint: "Name a directory with -d")
         }
-        if requests.isEmpty {
+        if count == 0 {
             remarks.append("there is nothing to fetch in \(lists.map(\.name).joined(separator: " and "))")
         }
         return FetchRun.Work(found, remarks: remarks)
@@ -86,10 +88,9 @@ extension ListingCommand {
     ///
     /// - Parameter sources: Nil if they are still to be parsed.
     private func add(
-        _ entry: InputList.Entry, _ sources: [SourceURL]?, of list: InputFile, _ fetch: FetchRun,
-        to found: inout RequestCollection
+        _ entry: InputList.Entry, _ sources: [SourceURL]?, relativeTo base: ListBase?, of list: InputFile,
+        _ fetch: FetchRun, to found: inout RequestCollection
     ) throws(DownloadError) {
-        let base = try self.input.base
         let request: DownloadRequest
         do throws(ListProblem) {
             let sources =

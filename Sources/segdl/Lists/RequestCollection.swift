@@ -6,6 +6,8 @@ import SystemPackage
 /// A file that is named twice is fetched once. A malformed entry of a list, and one whose destination another file has, is a
 /// file that fails, and the others are fetched. An error of the command line refuses the run.
 struct RequestCollection {
+    /// Whether an option names the destination of all files, so that only one is allowed. The caller refuses more.
+    var hasOneDestination = false
     private(set) var requests: [DownloadRequest] = []
     /// Files that cannot be requested, and why.
     private(set) var refused: [(path: String, error: DownloadError)] = []
@@ -26,7 +28,7 @@ struct RequestCollection {
     ///
     /// - Parameter place: The place of a list's entry, or the path of an interrupted download; nil for an argument.
     /// - Throws: ``DownloadError`` with code `usage` if another argument has the same destination.
-    mutating func add(_ request: DownloadRequest, at place: String? = nil) throws(DownloadError) {
+    mutating func add(_ request: DownloadRequest, at place: @autoclosure () -> String? = nil) throws(DownloadError) {
         guard let key = Self.key(of: request, &self.directory) else { return self.requests.append(request) }
         guard let owner = self.owners[key] else {
             self.owners[key] = self.requests.count
@@ -35,13 +37,13 @@ struct RequestCollection {
         let other = self.requests[owner]
         if other == request {
             self.doublesCount += 1
-            if self.doubles.count < Self.doublesNamedMax { self.doubles.append(place ?? request.source.description) }
+            if self.doubles.count < Self.doublesNamedMax { self.doubles.append(place() ?? request.source.description) }
             return
         }
-        // Both are kept, with a number in the name of one.
-        guard request.ifExists != .rename else { return self.requests.append(request) }
+        // With `rename` both are kept, with a number in the name of one.
+        guard request.ifExists != .rename, !self.hasOneDestination else { return self.requests.append(request) }
         let name = key.lastPathComponent.shown
-        guard let place else {
+        guard let place = place() else {
             throw DownloadError(
                 .usage, "\(other.source) and \(request.source) have the same destination, \(name)",
                 hint: "Fetch them in separate runs, or into different directories with -d")

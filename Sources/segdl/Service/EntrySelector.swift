@@ -82,7 +82,7 @@ struct EntrySelector: Sendable {
         if let id = QueueEntry.ID(rawValue: text), let row = try await self.queue.history(of: id) { return row }
         if rows == nil { rows = try await self.queue.history(limit: Self.rowsMax) }
         let rows = rows ?? []
-        if let path = directory.map({ Self.absolute(text, in: $0) }),
+        if let path = directory.map({ Self.absolute(Self.file(of: text), in: $0) }),
             let row = rows.first(where: { $0.path.string == path })
         {
             return row

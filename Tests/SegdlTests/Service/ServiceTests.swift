@@ -243,6 +243,16 @@ import Testing
         }
     }
 
+    @Test("add stores the valid entries of a list, and reports the others")
+    func malformedEntry() async throws {
+        _ = try await Self.run { service, origin in
+            try service.command.write("\(origin.url("/1K/a.bin"))\nftp://a/b\n", to: "list")
+            let outcome = try await service.run("add", "--paused", "-i", "list")
+            #expect(outcome.status == 16 && outcome.errors.contains("list:2: "), "\(outcome)")
+            #expect(try await service.list().count == 1)
+        }
+    }
+
     @Test("Of two downloads with one name, a word means that of the directory, and otherwise neither")
     func sameName() async throws {
         _ = try await Self.run { service, origin in
