@@ -45,6 +45,7 @@ package final class ChildProcess: Sendable {
         _ command: [String], in directory: String? = nil, environment: [String: String?] = [:], input: Int32? = nil,
         output: Int32, errors: Int32, inNewSession: Bool = false
     ) throws(SpawnFailure) {
+        Self.keepEndings
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -61,11 +62,11 @@ package final class ChildProcess: Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // Reset, so that signals which the parent ignores or blocks, or which a shell made it ignore, reach the child.
+        // Reset, so that signals which the parent ignores or blocks, or was started with ignored, reach the child.
         var signals = sigset_t()
         sigemptyset(&signals)
         posix_spawnattr_setsigmask(&attributes, &signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { sigaddset(&signals, signal) }
+        sigfillset(&signals)
         posix_spawnattr_setsigdefault(&attributes, &signals)
         // The leader of a new session also leads a new process group.
         let group = inNewSession ? CInt(SEGDL_SPAWN_SETSID) : CInt(POSIX_SPAWN_SETPGROUP)
@@ -78,6 +79,14 @@ package final class ChildProcess: Sendable {
         guard number == 0 else { throw SpawnFailure(command: command[0], errno: number) }
         self.identifier = process
     }
+
+    /// Makes the kernel keep the endings of children until they are waited for.
+    ///
+    /// A process that was started with SIGCHLD ignored loses them: its children are reaped at once, and `waitid` fails.
+    private static let keepEndings: Void = {
+        var action = sigaction()  // The default action, without flags.
+        sigaction(SIGCHLD, &action, nil)
+    }()
 
     private static func environment(_ changes: [String: String?]) -> [String] {
         var values: [String] = []
@@ -119,7 +128,9 @@ package final class ChildProcess: Sendable {
         while waitid(P_PID, id_t(self.identifier), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         return self.isReaped.withLock { isReaped in
             var status: Int32 = 0
-            while waitpid(self.identifier, &status, 0) < 0, errno == EINTR {}
+            var reaped = waitpid(self.identifier, &status, 0)
+            while reaped < 0, errno == EINTR { reaped = waitpid(self.identifier, &status, 0) }
+            precondition(reaped == self.identifier, "only this type waits for its children, and SIGCHLD is not ignored")
             isReaped = true
             let signal = status & 0x7f
             return signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal)
