@@ -227,10 +227,14 @@ final class ServicePolicy: Service {
             .partialValue
     }
 
-    /// Minutes since midnight in local time.
+    /// Minutes since midnight in local time, in the time zone that the system has now.
+    ///
+    /// musl reads `/etc/localtime` once, whatever happens to it.
     private static func minute() -> Int {
         var now = time(nil)
         var local = tm()
+        // `localtime_r` may keep the zone that it read first; `tzset` reads it again if it has changed.
+        tzset()
         localtime_r(&now, &local)
         return Int(local.tm_hour) * 60 + Int(local.tm_min)
     }

@@ -393,6 +393,46 @@ import Testing
         }
     }
 
+    /// A time zone that is always this many hours ahead of UTC (tzfile(5)).
+    private static func zone(hours: UInt8) -> Data {
+        let counts = [0, 0, 0, 0, 1, 4].flatMap { [0, 0, 0, $0] as [UInt8] }
+        let seconds = withUnsafeBytes(of: (Int32(hours) * 3600).bigEndian) { Array($0) }
+        return Data(Array("TZif".utf8) + [UInt8](repeating: 0, count: 16) + counts + seconds + [0, 0] + "ABC\0".utf8)
+    }
+
+    @Test(
+        "Hours are those of the time zone that the machine has now, not of the one at the service's start",
+        .enabled(if: getuid() == 0, "needs root, for a file system of its own"))
+    func timeZone() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let zone = URL(fileURLWithPath: command.path("zone"))
+                try Self.zone(hours: 0).write(to: zone)
+                // The C library notices a change of the file by its time in seconds.
+                try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: zone.path)
+                let shell = #"""
+                    mount --bind "$PWD/zone" "$(realpath /etc/localtime)" && exec env -u TZ "$0" "$@"
+                    """#
+                _ = try await Service.run(
+                    command, shell: #"exec unshare -m bash -c '\#(shell)' "$0" "$@""#
+                ) { service in
+                    let formatter = DateFormatter()
+                    formatter.timeZone = TimeZone(secondsFromGMT: 8 * 3600)
+                    formatter.dateFormat = "HH:mm"
+                    let hours = [-60.0, 60].map { formatter.string(from: Date(timeIntervalSinceNow: $0 * 60)) }
+                    _ = try await service.run("limits", "between=\(hours.joined(separator: "-"))")
+                    let id = try #require(try await service.add(origin.url("/1M/a.bin")).first)
+                    #expect(try await service.list().first?["state"] as? String == "waiting")
+                    // In place, because the mount has the file and not its name.
+                    let file = try FileHandle(forWritingTo: zone)
+                    try file.write(contentsOf: Self.zone(hours: 8))
+                    try file.close()
+                    #expect(try await service.run("wait", id).status == 0)
+                }
+            }
+        }
+    }
+
     @Test("--background adds, the list can be watched, and one download can be shown")
     func background() async throws {
         _ = try await Self.run { service, origin in

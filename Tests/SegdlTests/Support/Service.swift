@@ -54,10 +54,12 @@ struct Service: Sendable {
 
     /// Runs the service while `body` does, and ends it with `stop`, unless it has ended.
     ///
-    /// - Parameter stopping: Whether it is stopped. Otherwise `body` ends it.
+    /// - Parameters:
+    ///   - shell: A script for bash that runs the service as `"$0" "$@"`.
+    ///   - stopping: Whether it is stopped. Otherwise `body` ends it.
     /// - Returns: How the service ended.
     static func run(
-        _ command: Segdl, _ options: [String] = [], stopping: Bool = true,
+        _ command: Segdl, _ options: [String] = [], shell: String? = nil, stopping: Bool = true,
         _ body: @escaping @Sendable (Service) async throws -> Void
     ) async throws -> Segdl.Outcome {
         let environment = Self.environment(command)
@@ -66,7 +68,7 @@ struct Service: Sendable {
                 atPath: command.path(name), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         }
         let failure = Failure()
-        let outcome = try await command.run(["daemon"] + options, environment: environment) { process in
+        let outcome = try await command.run(["daemon"] + options, shell: shell, environment: environment) { process in
             let service = Service(command: command, process: process)
             await service.waitUntilReady()
             do {
