@@ -66,10 +66,11 @@ struct DaemonCommand: FetchingCommand {
     }
 
     func perform(_ fetch: FetchRun) async -> ExitCode {
-        let errors = LineSink(descriptor: STDERR_FILENO)
+        let environment = ProcessInfo.processInfo.environment
+        let log = environment[ServiceLauncher.variable].map { ServiceLog($0) }
+        let errors = LineSink(descriptor: STDERR_FILENO) { log?.prepare() }
         defer { errors.drain() }
         do {
-            let environment = ProcessInfo.processInfo.environment
             let paths = try ServicePaths(environment: environment)
             let arguments = Array(CommandLine.arguments.dropFirst())
             if self.install {
@@ -89,7 +90,7 @@ struct DaemonCommand: FetchingCommand {
                 if !self.output.quiet { errors.send("segdl: the service runs as process \(process)\n") }
                 return .ok
             }
-            try await self.run(fetch, paths, environment, Console(errors))
+            try await self.run(fetch, paths, environment, Console(errors), log)
             return .ok
         } catch let failure as ServiceFailure {
             errors.send(failure.line.text + "\n")
@@ -102,11 +103,11 @@ struct DaemonCommand: FetchingCommand {
     }
 
     private func run(
-        _ fetch: FetchRun, _ paths: ServicePaths, _ environment: [String: String], _ console: Console
+        _ fetch: FetchRun, _ paths: ServicePaths, _ environment: [String: String], _ console: Console,
+        _ log: ServiceLog?
     ) async throws {
         for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
         let arguments = Array(CommandLine.arguments.dropFirst())
-        let log = environment[ServiceLauncher.variable]
         let daemon = Daemon(
             paths: paths,
             directory: FilePath(FileManager.default.currentDirectoryPath).pushing(FilePath(self.dir ?? ".")),
@@ -124,7 +125,7 @@ struct DaemonCommand: FetchingCommand {
                 let output = LineSink(descriptor: STDOUT_FILENO)
                 output.send(ServiceLauncher.readyLine(at: paths.socket))
                 output.drain()
-                if let log { ServiceLauncher.leaveLauncher(log: log) }
+                log?.begin()
             })
         try await daemon.run()
     }

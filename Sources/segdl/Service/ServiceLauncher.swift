@@ -21,8 +21,6 @@ struct ServiceLauncher: Sendable {
     /// Tells the service that a launcher waits for its first line, and where its messages go afterwards.
     static let variable = "SEGDL_DAEMON_LOG"
     private static let ready = "segdl: listening on "
-    /// 1 MiB: a longer log file is begun anew, and the old one is kept beside it.
-    private static let logMax: Int64 = 1 << 20
 
     /// What the service writes to standard output when it answers.
     static func readyLine(at socket: String) -> String { self.ready + socket + "\n" }
@@ -83,16 +81,5 @@ struct ServiceLauncher: Sendable {
     /// This program's file, which may not be in `PATH`.
     static var program: String {
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
-    }
-
-    /// In the service: closes the launcher's pipe. Messages go to the log file from now on.
-    static func leaveLauncher(log path: String) {
-        if let facts = FileFacts(path), facts.length > Self.logMax { rename(path, path + ".1") }
-        var log = SystemCalls.openFile(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        if log < 0 { log = SystemCalls.openFile("/dev/null", O_WRONLY | O_CLOEXEC) }
-        guard log >= 0 else { return }
-        dup2(log, STDOUT_FILENO)
-        dup2(log, STDERR_FILENO)
-        SystemCalls.closeFile(log)
     }
 }

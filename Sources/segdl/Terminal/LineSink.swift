@@ -24,10 +24,13 @@ final class LineSink: Sendable {
 
     private let descriptor: CInt
     private let queue: DispatchQueue
+    private let prepare: @Sendable () -> Void
     private let state = Mutex(State())
 
-    init(descriptor: CInt) {
+    /// - Parameter prepare: Is called before each text is written.
+    init(descriptor: CInt, prepare: @escaping @Sendable () -> Void = {}) {
         self.descriptor = descriptor
+        self.prepare = prepare
         self.queue = DispatchQueue(label: "segdl.line-sink.\(descriptor)")
     }
 
@@ -60,6 +63,7 @@ final class LineSink: Sendable {
 
     /// Returns the error number, or nil if everything is written.
     private func write(_ text: String) -> CInt? {
+        self.prepare()
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
             let count = bytes.withUnsafeBytes { SystemCalls.writeBytes(self.descriptor, $0) }
