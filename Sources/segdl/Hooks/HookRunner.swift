@@ -9,7 +9,7 @@ import Synchronization
     import Glibc
 #endif
 
-/// Runs the user's commands when files end: one at a time, in the order of the ends, in parallel with the downloads.
+/// Runs the user's commands when files end, in the order of the ends, in parallel with the downloads.
 struct HookRunner: ProgressReporter {
     private struct Hook: Sendable {
         /// The option that gives the command, for messages.
@@ -23,11 +23,21 @@ struct HookRunner: ProgressReporter {
         var limit: Duration?
     }
 
+    private enum Event: Sendable {
+        case added(Hook)
+        /// A hook has run for the time of a turn.
+        case overdue(Int, Hook)
+        case ended(Int)
+        /// No more hooks are added.
+        case finished
+    }
+
     private let options: HookOptions
     private let console: Console
     private let elapsed: @Sendable () -> Duration
-    private let hooks: AsyncStream<Hook>
-    private let queue: AsyncStream<Hook>.Continuation
+    private let turnLimit: Duration
+    private let events: AsyncStream<Event>
+    private let inbox: AsyncStream<Event>.Continuation
     private let waiting = Counter()
 
     /// The time between SIGTERM and SIGKILL.
@@ -35,28 +45,63 @@ struct HookRunner: ProgressReporter {
     /// A desktop may not respond. Notifications are lost after this time.
     private static let notificationLimit: Duration = .seconds(5)
 
-    init(_ options: HookOptions, console: Console, elapsed: @escaping @Sendable () -> Duration) {
+    /// - Parameter turnLimit: A hook that has run for this long no longer delays others. 10 min: more than most take.
+    init(
+        _ options: HookOptions, console: Console, turnLimit: Duration = .seconds(600),
+        elapsed: @escaping @Sendable () -> Duration
+    ) {
         self.options = options
         self.console = console
+        self.turnLimit = turnLimit
         self.elapsed = elapsed
-        (self.hooks, self.queue) = AsyncStream.makeStream()
+        (self.events, self.inbox) = AsyncStream.makeStream()
     }
 
-    /// Runs hooks until the run is finished. Cancelling the task ends the current hook.
+    /// Runs hooks until the run is finished. Cancelling the task ends those that run.
     func run() async {
-        for await hook in self.hooks {
-            guard !Task.isCancelled else { break }
-            self.waiting.add(-1)
-            do throws(ChildProcess.SpawnFailure) {
-                try await self.run(hook)
-            } catch {
-                self.console.write("segdl: \(hook.option) could not be run for \(hook.subject): \(error)")
+        await withDiscardingTaskGroup { group in
+            var schedule = HookSchedule<Hook>()
+            var isFinished = false
+            for await event in self.events {
+                guard !Task.isCancelled else { break }
+                switch event {
+                case .added(let hook): schedule.add(hook)
+                case .ended(let number): schedule.end(number)
+                case .finished: isFinished = true
+                case .overdue(let number, let hook):
+                    if schedule.passTurn(of: number) {
+                        self.console.write(
+                            "segdl: \(hook.option) has run for \(Seconds(self.turnLimit)) for \(hook.subject); "
+                                + "others no longer wait for it")
+                    }
+                }
+                while let (number, hook) = schedule.start() {
+                    self.waiting.add(-1)
+                    group.addTask { await self.perform(hook, number) }
+                }
+                if isFinished, schedule.isIdle { break }
             }
         }
         let count = self.waiting.value
         if count > 0 {
             self.console.write("segdl: interrupted, \(count) \(count == 1 ? "hook was" : "hooks were") not run")
         }
+    }
+
+    private func perform(_ hook: Hook, _ number: Int) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                guard (try? await Task.sleep(for: self.turnLimit)) != nil else { return }
+                self.inbox.yield(.overdue(number, hook))
+            }
+            do throws(ChildProcess.SpawnFailure) {
+                try await self.run(hook)
+            } catch {
+                self.console.write("segdl: \(hook.option) could not be run for \(hook.subject): \(error)")
+            }
+            group.cancelAll()
+        }
+        self.inbox.yield(.ended(number))
     }
 
     private func run(_ hook: Hook) async throws(ChildProcess.SpawnFailure) {
@@ -124,7 +169,7 @@ struct HookRunner: ProgressReporter {
                     command: ["notify-send", "--app-name=segdl", "--", Self.title(summary), Self.text(summary)],
                     subject: "the run", limit: Self.notificationLimit))
         }
-        self.queue.finish()
+        self.inbox.yield(.finished)
     }
 
     private func add(_ command: String?, _ option: String, _ event: DownloadEvent, _ file: TransferFile) {
@@ -138,7 +183,7 @@ struct HookRunner: ProgressReporter {
 
     private func add(_ hook: Hook) {
         self.waiting.add(1)
-        self.queue.yield(hook)
+        self.inbox.yield(.added(hook))
     }
 
     private static func title(_ summary: TransferSummary) -> String {

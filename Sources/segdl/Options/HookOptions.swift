@@ -7,8 +7,9 @@ struct HookOptions: ParsableArguments {
             "Run a shell command for every file that is complete.",
             discussion: """
                 Its standard input is the event that --json writes, and its environment has the main fields as \
-                SEGDL_PATH, SEGDL_URL, SEGDL_BYTES, SEGDL_CRC32 and so on. Commands run one at a time, in parallel \
-                with the downloads, and segdl waits for them. Their output goes to standard error. segdl reports a \
+                SEGDL_PATH, SEGDL_URL, SEGDL_BYTES, SEGDL_CRC32 and so on. Commands start in the order in which \
+                files end, in parallel with the downloads and at most four at once, and segdl waits for them. One that \
+                has run for 10 minutes is reported and delays no other one; timeout(1) ends one earlier. Their output goes to standard error. segdl reports a \
                 command that fails; the exit status does not change.
                 """,
             valueName: "CMD"))

@@ -81,23 +81,51 @@ import Testing
         }
     }
 
-    @Test("An interrupted run starts no more hooks and ends the running one")
+    @Test("A hook that does not end delays no other")
+    func hanging() async throws {
+        try await withCommand { command in
+            // The first hook ends only once the second one has run.
+            let hook =
+                "case $SEGDL_PATH in a.bin) until [ -e second ]; do sleep 0.01; done;; *) > second;; esac; "
+                + #"echo "$SEGDL_PATH" >> ends"#
+            let outcome = try await Self.run(
+                command, ["-q", "-j", "1", "--on-complete", hook], "/1k/a.bin", "/1k/b.bin")
+            #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome)")
+            #expect(Self.text("ends", in: command).split(separator: "\n").sorted() == ["a.bin", "b.bin"])
+        }
+    }
+
+    @Test("A hook's exit status is reported, and it gets every signal, whatever segdl was started with")
+    func inheritedDispositions() async throws {
+        try await withOrigin { origin in
+            try await withCommand { command in
+                let outcome = try await command.run(
+                    ["-q", "--on-complete", "grep SigIgn /proc/self/status; exit 3", origin.url("/1k/a.bin")],
+                    shell: #"exec env --ignore-signal=CHLD,ALRM,USR1,TSTP "$0" "$@""#)
+                #expect(outcome.status == 0, "\(outcome)")
+                #expect(outcome.errors.contains("--on-complete ended with status 3"), "\(outcome)")
+                #expect(outcome.errors.contains("SigIgn:\t0000000000000000"), "\(outcome)")
+            }
+        }
+    }
+
+    @Test("An interrupted run starts no more hooks and ends the running ones")
     func interrupted() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                let names = (0..<3).map { origin.url("/1k/\($0).bin") }
+                let names = (0..<6).map { origin.url("/1k/\($0).bin") }
                 let outcome = try await command.run(
                     ["-q", "-j", "1", "--on-complete", "sleep 1000 & echo $! >> runs; wait"] + names
                         + [origin.url("/1M/slow.bin?rate=1k")]
                 ) { process in
-                    while Self.text("runs", in: command).isEmpty || origin.log.snapshot().requests.count < 4 {
+                    while Self.runs(in: command).count < 4 || origin.log.snapshot().requests.count < 7 {
                         guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
                     }
                     kill(process, SIGTERM)
                 }
                 #expect(outcome.status == 143)
-                let runs = Self.text("runs", in: command).split(separator: "\n").compactMap { Int32($0) }
-                #expect(runs.count == 1 && outcome.errors.contains("2 hooks were not run"), "\(outcome)")
+                let runs = Self.runs(in: command)
+                #expect(runs.count == 4 && outcome.errors.contains("2 hooks were not run"), "\(outcome)")
                 for run in runs { await Self.waitForEnd(of: run) }
             }
         }
@@ -107,23 +135,28 @@ import Testing
     func interruptedAtTheEnd() async throws {
         try await withOrigin { origin in
             try await withCommand { command in
-                let names = (0..<3).map { origin.url("/1k/\($0).bin") }
+                let names = (0..<6).map { origin.url("/1k/\($0).bin") }
                 let outcome = try await command.run(
                     ["--json", "--on-complete", "sleep 1000 & echo $! >> runs; wait"] + names
                 ) { process in
                     let output = { Self.output(in: command) }
-                    while Self.text("runs", in: command).isEmpty || !output().contains("all_completed") {
+                    while Self.runs(in: command).count < 4 || !output().contains("all_completed") {
                         guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
                     }
                     kill(process, SIGTERM)
                 }
                 #expect(outcome.status == 0, "\(outcome)")
                 #expect(outcome.errors.contains("2 hooks were not run"), "\(outcome)")
-                let runs = Self.text("runs", in: command).split(separator: "\n").compactMap { Int32($0) }
-                #expect(runs.count == 1)
+                let runs = Self.runs(in: command)
+                #expect(runs.count == 4)
                 for run in runs { await Self.waitForEnd(of: run) }
             }
         }
+    }
+
+    /// The processes that hooks have noted.
+    private static func runs(in command: Segdl) -> [Int32] {
+        Self.text("runs", in: command).split(separator: "\n").compactMap { Int32($0) }
     }
 
     /// Returns once a process has ended, even if it is not reaped: a hook's children end with it.
