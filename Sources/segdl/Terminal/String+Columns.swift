@@ -1,12 +1,22 @@
 extension String {
     /// The terminal columns of the text. Colour sequences have none.
+    ///
+    /// Terminals differ for sequences of emoji: some show one, others each of its characters. The larger number counts,
+    /// because a line that is too long wraps.
     var columns: Int {
         var isChoosing = false
-        return self.unicodeScalars.reduce(0) { columns, scalar in
+        var columns = 0
+        var previous: Unicode.Scalar?
+        for scalar in self.unicodeScalars {
             if scalar == "\u{1B}" { isChoosing = true }
             defer { if scalar == "m" { isChoosing = false } }
-            return isChoosing ? columns : columns + scalar.columns
+            if isChoosing { continue }
+            columns += scalar.columns
+            // It asks for the wide form of an emoji that is narrow otherwise, such as of the heart.
+            if scalar == "\u{FE0F}", let previous, previous.properties.isEmoji, previous.columns == 1 { columns += 1 }
+            previous = scalar
         }
+        return columns
     }
 
     /// The text in at most `limit` columns. Longer text loses its middle, because the end of a name matters as well.
@@ -60,16 +70,22 @@ extension Unicode.Scalar {
     /// 0, 1 or 2 (UAX #11; ambiguous characters count as 1).
     fileprivate var columns: Int {
         switch self.properties.generalCategory {
-        case .nonspacingMark, .enclosingMark, .format, .control: return 0
-        default: break
+        case .nonspacingMark, .enclosingMark, .control: return 0
+        // Terminals show the others, such as the Arabic number sign.
+        case .format where self.properties.isDefaultIgnorableCodePoint && self != "\u{AD}": return 0
+        default: return self.isWide ? 2 : 1
         }
-        switch self.value {
-        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,
-            0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1FAFF,
-            0x20000...0x3FFFD:
-            return 2
-        default:
-            return 1
+    }
+
+    private var isWide: Bool {
+        let bounds = WideCharacters.bounds
+        guard self.value >= bounds[0] else { return false }
+        // The number of bounds below the value: odd inside of a range, and also at a range's last value.
+        var (low, high) = (0, bounds.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if bounds[middle] < self.value { low = middle + 1 } else { high = middle }
         }
+        return low < bounds.count && (!low.isMultiple(of: 2) || bounds[low] == self.value)
     }
 }

@@ -409,7 +409,8 @@ import Testing
                 let zone = URL(fileURLWithPath: command.path("zone"))
                 try Self.zone(hours: 0).write(to: zone)
                 // The C library notices a change of the file by its time in seconds.
-                try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: zone.path)
+                let past = Date(timeIntervalSince1970: 1_000_000_000)
+                try FileManager.default.setAttributes([.modificationDate: past], ofItemAtPath: zone.path)
                 let shell = #"""
                     mount --bind "$PWD/zone" "$(realpath /etc/localtime)" && exec env -u TZ "$0" "$@"
                     """#
