@@ -75,7 +75,7 @@ public struct FileCheck: Sendable {
         guard status.kind == .file else { throw DownloadError(.file, "\(path.printable) is not a regular file") }
         let length = status.length
         let record = file.attribute(FinishedRecord.attribute).flatMap { FinishedRecord(decoding: $0) }
-        if record != nil, digests.isEmpty, pieces == nil { try storage.checkTrust(status, path) }
+        if record != nil, digests.isEmpty, pieces == nil { try storage.checkTrust(finished: status, path) }
         guard record != nil || !digests.isEmpty || pieces != nil else {
             throw DownloadError(
                 .state, "\(path.printable) has no checksum to verify: segdl did not fetch it, or it was copied",

@@ -17,7 +17,6 @@ extension Finisher {
             try file.setModified(date.secondsSinceEpoch)
         }
         let status = try file.status()
-        try file.protect(status)
         let record = try self.leaveRecord(of: verified, crc: crc, on: file, status, claims)
         if self.part.syncPolicy != .none { try await file.synchronize(metadata: true) }
         if record == nil { await self.recordPlacing(length: length, crc: crc) }

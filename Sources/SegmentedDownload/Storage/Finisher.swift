@@ -60,8 +60,11 @@ package struct Finisher: Sendable {
         if self.part.syncPolicy != .none { try await self.part.synchronize(metadata: true) }
         if record == nil { await self.recordPlacing(length: length, crc: crc) }
         try self.checkIdentity(length: length)
+        let permissions = try self.storage.permissions(
+            ofPart: self.part.file, at: self.part.paths.destination, replaces: self.replaces)
         let (paths, status) = try await self.rename()
         self.part.markPlaced()
+        self.part.file.release(permissions)
         if let record { self.complete(record) }
         if self.part.syncPolicy != .none { try await self.synchronizeDirectory(of: paths) }
         // The manifest is removed last: a later run that finds it looks for files left to delete.

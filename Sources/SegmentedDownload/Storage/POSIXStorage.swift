@@ -203,6 +203,21 @@ package struct POSIXStorage: Storage {
         }
     }
 
+    package func permissionsOfNewFile(at path: String) -> UInt32? {
+        if let file = try? self.openUnnamed(for: path) {
+            defer { file.close() }
+            return try? file.status().ownership.permissions
+        }
+        return Self.umask.map { 0o666 & ~$0 }
+    }
+
+    /// The process's umask. `umask(2)` cannot read it without changing it for all threads.
+    private static var umask: UInt32? {
+        let lines = Self.readSmallFile("/proc/self/status")?.split(separator: UInt8(ascii: "\n")) ?? []
+        let line = lines.lazy.map { String(decoding: $0, as: UTF8.self) }.first { $0.hasPrefix("Umask:") }
+        return line.flatMap { UInt32($0.dropFirst("Umask:".count).drop(while: \.isWhitespace), radix: 8) }
+    }
+
     package func name(_ file: any StorageFile, _ path: String) throws(StorageError) {
         guard let file = file as? POSIXFile else { preconditionFailure("the file is another storage's") }
         do throws(StorageError) {

@@ -38,6 +38,10 @@ package protocol Storage: Sendable {
     /// The number of bytes that this process may still write to a directory's file system (`statvfs`).
     func freeSpace(in directory: String) throws(StorageError) -> Int64
 
+    /// The permission bits that `open` gives a new file with this path: those of the umask, or of the directory's default
+    /// access control list. `nil` if they are unknown, or the storage has none of its own.
+    func permissionsOfNewFile(at path: String) -> UInt32?
+
     /// Renames a file. Without `replacing` an existing target is an error (`renameat2` with `RENAME_NOREPLACE`, or
     /// `link`); the condition is `unsupported` if the file system supports neither.
     func rename(_ path: String, to target: String, replacing: Bool) throws(StorageError)
@@ -281,6 +285,9 @@ extension Storage {
     /// No effect: a storage may keep empty directories.
     package func removeDirectory(_ path: String) {}
 
+    /// `nil`: a storage need not have an umask.
+    package func permissionsOfNewFile(at path: String) -> UInt32? { nil }
+
     /// `nil`: a storage need not have files without a name.
     package func openUnnamed(for path: String) -> (any StorageFile)? { nil }
 
@@ -295,11 +302,6 @@ extension Storage {
     /// Creates a directory and its missing parents, with permissions that the umask decides.
     package func makeDirectory(_ path: String) throws(StorageError) {
         try self.makeDirectory(path, isPrivate: false)
-    }
-
-    /// Throws unless the file belongs to the user and no other user may write to it.
-    func checkTrust(_ status: StorageStatus, _ path: String) throws(DownloadError) {
-        if let failure = status.ownership.failure(user: self.user, path: path) { throw failure }
     }
 }
 

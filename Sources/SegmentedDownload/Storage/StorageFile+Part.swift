@@ -23,13 +23,9 @@ extension StorageFile {
         try self.writeFully(UnsafeRawBufferPointer(buffer), at: claim.offset)
     }
 
-    /// Removes write permission for group and others. A part or finished file is trusted only if no other user can have
-    /// written it.
-    func protect() throws(StorageError) { try self.protect(self.status()) }
-
-    /// The same for a file whose status is known.
-    func protect(_ status: StorageStatus) throws(StorageError) {
-        let permissions = status.ownership.permissions
+    /// Removes write permission for group and others. A part is trusted only if no other user can have written it.
+    func protect() throws(StorageError) {
+        let permissions = try self.status().ownership.permissions
         guard permissions & Ownership.foreignWrite != 0 else { return }
         do throws(StorageError) {
             try self.setPermissions(permissions & ~Ownership.foreignWrite)
@@ -37,5 +33,15 @@ extension StorageFile {
             // On FAT and some network file systems permissions depend on the mount. The file can be fetched but not
             // resumed.
         }
+    }
+    /// Gives a file that has its name the permissions that it is to have, if they are known.
+    ///
+    /// Only then: a part that others may write to would not be resumed. A failure is not an error: on FAT and some network
+    /// file systems permissions depend on the mount.
+    func release(_ permissions: UInt32?) {
+        guard let permissions, let found = try? self.status().ownership.permissions, found != permissions else {
+            return
+        }
+        try? self.setPermissions(permissions)
     }
 }

@@ -81,7 +81,7 @@ package struct Surveyor: Sendable {
             from: file, for: self.digests, pieces: self.pieceDigests, unless: self.interruption)
         var isRecorded = false
         if self.digests.isEmpty, pieceDigests == nil, let placing,
-            status.ownership.objection(user: self.storage.user) == nil
+            self.storage.ownership(ofFinished: status, paths.destination).objection(user: self.storage.user) == nil
         {
             isRecorded = try placing.describes(file, status, unless: self.interruption)
         }
@@ -97,7 +97,7 @@ package struct Surveyor: Sendable {
         }
         // A file that another user may have written proves nothing. If its digest matches, its owner does not matter.
         if record != nil, isEvidence {
-            try self.storage.checkTrust(file.status(), paths.destination)
+            try self.storage.checkTrust(finished: file.status(), paths.destination)
         }
         var existing = ExistingFile(
             content, for: .init(digests: self.digests, hasPieces: self.pieceDigests != nil), record: record?.resource,

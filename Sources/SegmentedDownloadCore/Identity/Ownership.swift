@@ -16,6 +16,13 @@ package struct Ownership: Hashable, Sendable {
     /// entries.
     package static let foreignWrite: UInt32 = 0o022
 
+    /// Without write permissions that every new file in its place gets.
+    ///
+    /// - Parameter granted: The permission bits of a new file: of the umask, or of the directory's default access control list.
+    package func excusing(_ granted: UInt32) -> Ownership {
+        Ownership(owner: self.owner, permissions: self.permissions & ~(granted & Self.foreignWrite))
+    }
+
     /// The reason why the file is not trusted, as a clause for a message; nil if it is trusted.
     package func objection(user: UInt32) -> String? {
         guard self.owner == user else { return "belongs to user \(self.owner), not to user \(user)" }

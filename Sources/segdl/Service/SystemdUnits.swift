@@ -40,7 +40,6 @@ enum SystemdUnits {
         Restart=on-failure
         WatchdogSec=30
         TimeoutStopSec=5
-        UMask=0077
         NoNewPrivileges=yes
         LockPersonality=yes
         MemoryDenyWriteExecute=yes

@@ -130,11 +130,15 @@ struct OwnershipTests {
                 let second = try await command.run(arguments, shell: shell)
                 #expect(second.status == 0, "\(second)")
                 #expect(OriginContent(seed: 1).firstMismatch(inFileAt: command.path("f.bin"), length: 8 << 20) == nil)
-                // The mode is 0644 restricted by the umask: others cannot write to the file, so that it stays trusted.
-                let permissions = try FileManager.default.attributesOfItem(atPath: command.path("f.bin"))[
-                    .posixPermissions]
-                let granted = try #require(Int(mask, radix: 8))
-                #expect(permissions as? Int == 0o644 & ~granted)
+                let small = try await command.run(["-o", "small.bin", origin.url("/1k/small.bin")], shell: shell)
+                #expect(small.status == 0, "\(small)")
+                let withheld = try #require(Int(mask, radix: 8))
+                for name in ["f.bin", "small.bin"] {
+                    let permissions = try FileManager.default.attributesOfItem(atPath: command.path(name))[
+                        .posixPermissions]
+                    #expect(permissions as? Int == 0o666 & ~withheld, "\(name)")
+                }
+                // Whom the umask lets write to each file does not make this one suspicious.
                 let again = try await command.run(arguments, shell: shell)
                 #expect(again.status == 0, "\(again)")
             }

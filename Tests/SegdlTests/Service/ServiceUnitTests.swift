@@ -116,5 +116,7 @@ import Testing
         let unit = SystemdUnits.service(["/usr/bin/segdl", "daemon", "-d", #"/a "b"/%d/$x\"#], in: "/w %i")
         #expect(unit.contains(#"ExecStart="/usr/bin/segdl" "daemon" "-d" "/a \"b\"/%%d/$$x\\""#), "\(unit)")
         #expect(unit.contains("WorkingDirectory=/w %%i\n"), "\(unit)")
+        // Downloads are the user's files: they have the modes that the user's other programs give theirs.
+        #expect(!unit.contains("UMask"), "\(unit)")
     }
 }

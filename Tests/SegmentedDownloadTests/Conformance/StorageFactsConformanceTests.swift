@@ -48,6 +48,9 @@ struct StorageFactsConformanceTests {
             defer { open.close() }
             // The umask decides on the others.
             #expect(try open.status().ownership.permissions & ~0o066 == 0o600)
+            if let new = door.storage.permissionsOfNewFile(at: door.path("c")) {
+                #expect(try open.status().ownership.permissions == new)
+            }
         }
     }
 

@@ -43,6 +43,36 @@ struct FinisherTests {
     private static let rename = "rename " + WatchedPart.partName + " to file.bin"
     private static let forget = "remove " + WatchedPart.manifestName
 
+    @Test("A placed file has the permissions of any new file, unless its part got others")
+    func permissions() async throws {
+        for (part, new, placed) in [
+            (0o644, 0o664, 0o664), (0o640, 0o660, 0o660), (0o644, 0o644, 0o644), (0o600, 0o664, 0o600),
+            (0o644, 0o666, 0o666),
+        ] as [(UInt32, UInt32, UInt32)] {
+            try await Self.run { subject, finisher in
+                subject.disk.permitNew(new)
+                try subject.part.file.setPermissions(part)
+                _ = try await finisher.finish(length: 100, unless: Latch())
+                #expect(try subject.disk.status(of: subject.paths.destination)?.ownership.permissions == placed)
+            }
+        }
+    }
+
+    @Test("A file that replaces another one gets its permissions, but no more writers than a new file")
+    func permissionsReplaced() async throws {
+        for (old, placed) in [(0o600, 0o600), (0o755, 0o755), (0o666, 0o664)] as [(UInt32, UInt32)] {
+            try await Self.run { subject, _ in
+                let path = subject.paths.destination
+                try Data("old".utf8).write(to: URL(fileURLWithPath: path))
+                try FileManager.default.setAttributes([.posixPermissions: Int(old)], ofItemAtPath: path)
+                subject.disk.permitNew(0o664)
+                try subject.part.file.setPermissions(0o644)
+                _ = try await Self.finisher(subject, replaces: true).finish(length: 100, unless: Latch())
+                #expect(try subject.disk.status(of: path)?.ownership.permissions == placed)
+            }
+        }
+    }
+
     @Test("A file is described, synced, named and dated, its name is synced, and then the manifest goes")
     func order() async throws {
         try await Self.run { subject, finisher in

@@ -126,13 +126,13 @@ struct MemoryPartTests {
         }
     }
 
-    @Test("A file that others could write to is protected before it gets its name")
-    func protected() async throws {
-        try await Self.run(arrange: { $0.permitUnnamed(0o666) }) { disk, job, paths in
+    @Test("A file gets the permissions of any new file")
+    func permissions() async throws {
+        try await Self.run(arrange: { $0.permitNew(0o664) }) { disk, job, paths in
             try WatchedJob.fill(job, 0..<100)
             try await job.place(length: 100, evidence: .validator)
             let status = try #require(try disk.status(of: paths.destination))
-            #expect(status.ownership.permissions & Ownership.foreignWrite == 0)
+            #expect(status.ownership.permissions == 0o664)
         }
     }
 

@@ -146,6 +146,24 @@ struct SurveyedFileTests {
         }
     }
 
+    @Test("A record counts although others may write to the file, if they may write to every new file there")
+    func grantedRecord() async throws {
+        for (permissions, isTrusted) in [(0o664, true), (0o644, true), (0o646, false), (0o666, false)] as [(Int, Bool)]
+        {
+            try await WatchedPart.run { subject in
+                try Self.finished(subject, crc: Self.crc)
+                subject.disk.permitNew(0o664)
+                try FileManager.default.setAttributes(
+                    [.posixPermissions: permissions], ofItemAtPath: subject.paths.destination)
+                if isTrusted {
+                    #expect(try Self.existing(subject, .verify)?.record != nil)
+                } else {
+                    #expect(await subject.surveyCode(.verify) == .exists)
+                }
+            }
+        }
+    }
+
     @Test("A file to be overwritten is overlooked, and a link there is no file to be kept")
     func overwritten() async throws {
         try await WatchedPart.run { subject in

@@ -17,7 +17,7 @@ final class WatchedStorage: Storage {
         var freeSpace: Int64?
         var allocates = true
         var hasUnnamedFiles = true
-        var permissionsUnnamed: UInt32?
+        var permissionsNew: UInt32?
         var keepsAttributes = true
         var lock: StorageLock?
     }
@@ -62,8 +62,8 @@ final class WatchedStorage: Storage {
     /// Has the file system be one without files that have no name.
     func forbidUnnamedFiles() { self.state.withLock { $0.hasUnnamedFiles = false } }
 
-    /// Has files without a name be created with these permissions, as another umask would.
-    func permitUnnamed(_ permissions: UInt32) { self.state.withLock { $0.permissionsUnnamed = permissions } }
+    /// Has new files get these permissions, as another umask would. Files with a name are still created with the real one.
+    func permitNew(_ permissions: UInt32) { self.state.withLock { $0.permissionsNew = permissions } }
 
     /// Has the file system be one without extended attributes.
     func forbidAttributes() { self.state.withLock { $0.keepsAttributes = false } }
@@ -146,10 +146,12 @@ final class WatchedStorage: Storage {
         guard self.state.withLock({ $0.hasUnnamedFiles }), let file = try self.disk.openUnnamed(for: path) else {
             return nil
         }
-        if let permissions = self.state.withLock({ $0.permissionsUnnamed }) { try file.setPermissions(permissions) }
+        if let permissions = self.permissionsOfNewFile(at: path) { try file.setPermissions(permissions) }
         self.state.withLock { $0.openNames.append(Self.name(path)) }
         return File(storage: self, path: path, file: file)
     }
+
+    func permissionsOfNewFile(at path: String) -> UInt32? { self.state.withLock { $0.permissionsNew } }
 
     func name(_ file: any StorageFile, _ path: String) throws(StorageError) {
         try self.check("name", path)

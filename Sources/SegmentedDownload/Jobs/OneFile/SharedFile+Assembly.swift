@@ -199,12 +199,15 @@ extension SharedFile {
         if plan.options.syncPolicy != .none { try await file.synchronize(metadata: true) }
         if !hasRecord { await self.leaveRecord(record, plan, run: run) }
         let own = try file.status()
-        try self.rename(path, replacing: ifExists == .overwrite || ifExists == .update)
+        let replaces = ifExists == .overwrite || ifExists == .update
+        let permissions = try self.storage.permissions(ofPart: file, at: self.paths.destination, replaces: replaces)
+        try self.rename(path, replacing: replaces)
         guard try self.storage.status(of: self.paths.destination)?.isSameFile(as: own) == true else {
             throw DownloadError(
                 .file,
                 "\(self.paths.destination.printable) was replaced by another program while it was moved into place")
         }
+        file.release(permissions)
         try await self.storage.synchronize(directory: self.paths.directory)
         return verified
     }

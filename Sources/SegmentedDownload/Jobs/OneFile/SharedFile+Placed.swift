@@ -38,7 +38,7 @@ extension SharedFile {
             guard self.window(spanning: plan).isData(status) else {
                 throw DownloadError(.file, "\(path.printable) was replaced by another program")
             }
-            try self.storage.checkTrust(status, path)
+            try self.storage.checkTrust(finished: status, path)
             return file
         } catch {
             file.close()
