@@ -135,7 +135,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
             components.percentEncodedPassword == nil || password != nil
         else { throw Self.malformed(text, "its user name or password, percent-decoded, is not UTF-8") }
         self.credentials = user.map { .basic(user: $0, password: password ?? "") }
-        components.scheme = scheme
+        if components.scheme != scheme { components.scheme = scheme }
         // Escapes of a host name the same host as the characters.
         if components.percentEncodedHost?.contains("%") == true { components.percentEncodedHost = host }
         components.user = nil
