@@ -180,7 +180,7 @@ struct ProofTests {
         #expect(fetching.isCompared)
     }
 
-    @Test("A reference whose last answer had another validator is looked at once more, unless one response brought the file")
+    @Test("Bytes are compared once more after an answer with another validator, but not those of a single response")
     func lastLook() throws {
         for (isOpen, responses) in [(false, 2), (true, 2), (true, 1)] {
             var fetching = Fetching.sample(length: 100_000, connections: 1)
