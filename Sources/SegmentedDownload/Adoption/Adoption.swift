@@ -153,7 +153,7 @@ public struct Adoption: Sendable {
         // The manifest is written before the rename: without it, the part would be fetched again as a whole.
         try await part.record()
         try self.part.checkUnchanged()
-        try storage.rename(self.part.path, to: paths.part, replacing: false)
+        try storage.renameExclusively(self.part.path, to: paths.part)
         try await storage.synchronize(directory: paths.directory)
         if try storage.status(of: paths.destination)?.length == 0 { try storage.remove(paths.destination) }
     }

@@ -243,7 +243,7 @@ public struct FileCheck: Sendable {
         try await part.adopt(
             id: id, resource: resource, limit: nil, sources: sources.map(\.string),
             digests: (fetched.map { [$0] } ?? []) + self.digests.map(\.expected.description).filter { $0 != fetched })
-        try storage.rename(paths.destination, to: paths.part, replacing: false)
+        try storage.renameExclusively(paths.destination, to: paths.part)
         try await storage.synchronize(directory: paths.directory)
     }
 }

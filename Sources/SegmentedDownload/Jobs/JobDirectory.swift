@@ -111,7 +111,11 @@ package struct JobDirectory: Sendable {
             try file.writeFully(bytes, at: 0)
             try await file.synchronize(metadata: false)
             do throws(StorageError) {
-                try self.storage.rename(file, from: draft, to: path, replacing: replacing)
+                if replacing {
+                    try self.storage.rename(file, from: draft, to: path, replacing: true)
+                } else {
+                    try self.storage.publish(file, from: draft, to: path)
+                }
             } catch  where error.condition == .exists && !replacing {
                 try self.storage.remove(draft)
             }

@@ -233,11 +233,23 @@ package struct Finisher: Sendable {
         } catch {
             // The file is in place. A failure to examine it is not an error.
         }
-        guard found?.isSameFile(as: own) == true else {
+        if found?.isSameFile(as: own) == true { return (paths, own) }
+        // Some file systems number a file anew when it is renamed.
+        guard let found, try self.holdsContent(paths.destination, found, as: own) else {
             throw DownloadError(
                 .file, "\(paths.destination.printable) was replaced by another program while it was moved into place")
         }
-        return (paths, own)
+        return (paths, found)
+    }
+
+    /// Whether a file has the part's owner, permissions and bytes.
+    private func holdsContent(_ path: String, _ found: StorageStatus, as own: StorageStatus) throws -> Bool {
+        guard found.kind == .file, found.ownership == own.ownership, found.length == own.length else { return false }
+        let file = try self.storage.open(path, .read)
+        defer { file.close() }
+        guard try file.status().isUnchanged(since: found) else { return false }
+        for claim in self.part.settledClaims where try !file.holds(claim) { return false }
+        return true
     }
 
     private func place() async throws -> DestinationPaths {
@@ -279,7 +291,8 @@ package struct Finisher: Sendable {
                 self.part.paths, claiming: paths, isDurable: self.part.syncPolicy != .none)
             return true
         } catch  where error.condition == .exists {
-            return false
+            return try self.storage.isRenamed(
+                self.part.file, from: self.part.paths.part, to: paths.destination, in: error)
         }
     }
 

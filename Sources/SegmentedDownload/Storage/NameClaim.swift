@@ -1,16 +1,12 @@
 import SegmentedDownloadCore
 
-/// Moves a finished part into place, without replacing another file, on file systems that have neither an exclusive
-/// rename nor hard links: FAT, exFAT and many FUSE file systems.
+/// A note about empty files that segdl may have created while it moves a finished part into place, on file systems where that
+/// takes several calls (``Storage/renameOtherwise(_:to:keepsIdentity:trial:)``).
 ///
-/// 1. A claim with the destination's name is written to the path of the manifest's draft, and made durable.
-/// 2. The destination is created empty (`O_CREAT | O_EXCL`). This fails if the name exists.
-/// 3. The part is renamed over the empty file. The claim is removed with the manifest.
-///
-/// A crash between the steps leaves part, manifest and claim, and perhaps an empty destination.
-/// ``Storage/removeAbandonedClaim(_:)`` runs before every survey and removes the empty file, so that the next run finds
-/// a complete part and places it. An empty file without a claim is never removed, nor is a file with content. Another
-/// program could replace the empty file between steps 2 and 3; the file is checked immediately before the rename.
+/// It has the path of the manifest's draft, is made durable first, and is removed with the manifest. A crash leaves part,
+/// manifest and note, and perhaps an empty destination, or the empty files that hard links were tried with.
+/// ``Storage/removeAbandonedClaim(_:)`` runs before every survey and removes the empty files, so that the next run finds
+/// a complete part and places it. An empty file without a note is never removed, nor is a file with content.
 struct NameClaim: Hashable, Sendable {
     /// The claimed name in the part's directory.
     let name: String
@@ -34,12 +30,14 @@ struct NameClaim: Hashable, Sendable {
 }
 
 extension Storage {
-    /// Renames a locked part to a name in its directory that does not exist, by claiming that name first.
+    /// Renames a locked part to a name in its directory that does not exist, where that takes several calls.
     ///
-    /// - Parameter isDurable: Whether the claim is synced.
+    /// - Parameter isDurable: Whether the note is synced.
     /// - Throws: ``StorageError`` with condition `exists` if the name is taken.
     func place(_ paths: DestinationPaths, claiming target: DestinationPaths, isDurable: Bool) async throws(StorageError)
     {
+        // A hard link needs no note: a crash leaves two names of one complete file.
+        if try self.renameByKnownLink(paths.part, to: target.destination) { return }
         try self.removeManifest(paths.manifestDraft)
         let note = try self.open(paths.manifestDraft, .createPrivate)
         defer { note.close() }
@@ -57,36 +55,14 @@ extension Storage {
                 try await note.synchronize(metadata: true)
                 try await self.synchronize(directory: paths.directory)
             }
-            try self.rename(paths.part, claiming: target.destination)
+            try self.renameOtherwise(paths.part, to: target.destination)
         } catch {
             try? self.remove(paths.manifestDraft)
             throw error
         }
     }
 
-    private func rename(_ path: String, claiming target: String) throws(StorageError) {
-        let claim = try self.open(target, .create)
-        defer { claim.close() }
-        do throws(StorageError) {
-            guard try self.isEmpty(target, sameAs: claim) else {
-                throw StorageError(
-                    call: "rename", path: target, errno: 0, condition: .exists,
-                    text: "another program has taken the name")
-            }
-            try self.rename(path, to: target, replacing: true)
-        } catch {
-            if (try? self.isEmpty(target, sameAs: claim)) == true { try? self.remove(target) }
-            throw error
-        }
-    }
-
-    private func isEmpty(_ path: String, sameAs file: any StorageFile) throws(StorageError) -> Bool {
-        let own = try file.status()
-        guard let named = try self.status(of: path) else { return false }
-        return named.kind == .file && named.isSameFile(as: own) && named.length == 0
-    }
-
-    /// Removes the empty file that an interrupted run created to claim a name for this part.
+    /// Removes the empty files that an interrupted run created to find a way to a name for this part, and to claim it.
     func removeAbandonedClaim(_ paths: DestinationPaths) throws(StorageError) {
         guard let claim = try self.claim(paths), let status = try self.status(of: paths.part), status.kind == .file,
             status.ownership.objection(user: self.user) == nil
@@ -98,9 +74,10 @@ extension Storage {
             return
         }
         let target = DestinationPaths(directory: paths.directory, name: claim.name).destination
-        if let claimed = try self.status(of: target), claimed.kind == .file, claimed.linkCount == 1, claimed.length == 0
-        {
-            try self.remove(target)
+        for path in [target] + LinkFacts.trials(beside: paths.part) {
+            guard let claimed = try self.status(of: path), claimed.kind == .file, claimed.length == 0 else { continue }
+            // The trials may be two names of one file.
+            if path != target || claimed.linkCount == 1 { try self.remove(path) }
         }
         try self.remove(paths.manifestDraft)
     }

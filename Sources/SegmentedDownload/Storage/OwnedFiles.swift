@@ -96,7 +96,7 @@ struct OwnedFiles: Sendable {
 
     private func interrupted(_ paths: DestinationPaths) throws(StorageError) -> Item? {
         guard let status = try self.storage.status(of: paths.manifest), status.kind == .file, status.linkCount == 1,
-            let header = try self.header(paths.manifest)
+            let header = try self.storage.header(of: paths.manifest)
         else { return nil }
         guard let part = try self.storage.status(of: paths.part) else {
             return .interrupted(paths, part: 0, manifest: status.length)
@@ -114,13 +114,6 @@ struct OwnedFiles: Sendable {
         max(
             try self.storage.status(of: paths.part)?.modified ?? 0,
             try self.storage.status(of: paths.manifest)?.modified ?? 0)
-    }
-
-    private func header(_ path: String) throws(StorageError) -> Manifest.Header? {
-        let file = try self.storage.open(path, .read)
-        defer { file.close() }
-        // Only the header is needed, not the claims.
-        return try? ManifestCodec.decode(try file.contents(limit: 1 << 20)).header
     }
 
     /// Deletes an item.
@@ -172,6 +165,14 @@ struct OwnedFiles: Sendable {
 }
 
 extension Storage {
+    /// The header of a manifest; `nil` if the file is none.
+    func header(of path: String) throws(StorageError) -> Manifest.Header? {
+        let file = try self.open(path, .read)
+        defer { file.close() }
+        // Only the header is needed, not the claims.
+        return try? ManifestCodec.decode(try file.contents(limit: 1 << 20)).header
+    }
+
     /// Whether a path names the open file.
     fileprivate func status(of path: String, isOf file: any StorageFile) throws(StorageError) -> Bool {
         let own = try file.status()

@@ -54,7 +54,7 @@ final class POSIXFile: StorageFile {
                 fallocate(self.descriptor, 0, off_t(range.lowerBound), off_t(range.count))
             }
             return true
-        } catch  where error.errno == EOPNOTSUPP || error.errno == ENOSYS || error.errno == EINVAL {
+        } catch  where error.saysUnsupported {
             return false
         }
     }
@@ -113,7 +113,7 @@ final class POSIXFile: StorageFile {
             return .taken
         } catch  where error.errno == EWOULDBLOCK {
             return .busy
-        } catch  where [ENOSYS, ENOLCK, EOPNOTSUPP].contains(error.errno) {
+        } catch  where error.saysUnsupported {
             return .unsupported
         }
     }

@@ -10,6 +10,7 @@ import SegmentedDownloadCore
 /// The storage implementation that makes Linux system calls.
 package struct POSIXStorage: Storage {
     package let bootID: String
+    package let linkFacts = LinkFacts()
     private let directorySyncs = SharedSync()
     /// The directory that all paths must be in; nil for any path.
     private var root: StorageRoot?
@@ -163,27 +164,18 @@ package struct POSIXStorage: Storage {
                         ? Self.rename(from, name, to, newName) : renameat2(from, name, to, newName, 1)
                 }
             }
-        } catch  where !replacing && (error.errno == EINVAL || error.errno == ENOSYS) {
-            // The file system does not support `RENAME_NOREPLACE`. `link` does not replace a file either.
-            try self.link(path, to: target)
-            try self.remove(path)
+        } catch  where !replacing && error.saysUnsupported {
+            throw error.with(.unsupported)
         }
     }
 
-    /// Makes a hard link. FAT, exFAT and many FUSE file systems have none and report `EPERM`, among others; so does a
-    /// system that requires a privilege for links.
-    private func link(_ path: String, to target: String) throws(StorageError) {
-        do throws(StorageError) {
-            try self.at(path, and: target) { (from, name, to, newName) throws(StorageError) in
-                _ = try Self.check("link", target) { Self.link(from, name, to, newName) }
-            }
-        } catch  where [EPERM, EOPNOTSUPP, ENOSYS, EINVAL, EMLINK].contains(error.errno) {
-            throw StorageError(
-                call: error.call, path: error.path, errno: error.errno, condition: .unsupported, text: error.text)
+    package func link(_ path: String, to target: String) throws(StorageError) {
+        try self.at(path, and: target) { (from, name, to, newName) throws(StorageError) in
+            _ = try Self.check("link", target) { Self.link(from, name, to, newName) }
         }
     }
 
-    package func openUnnamed(for path: String) throws(StorageError) -> (any StorageFile)? {
+    package func openUnnamed(for path: String) -> (any StorageFile)? {
         let directory = DestinationPaths(path: path).directory
         do throws(StorageError) {
             // `O_TMPFILE`, a macro that is not imported.
@@ -196,9 +188,8 @@ package struct POSIXStorage: Storage {
             defer { SystemCalls.closeFile(parent) }
             let descriptor = try Self.check("open", directory) { openat(parent, ".", flags, 0o666) }
             return POSIXFile(descriptor: descriptor, path: path)
-        } catch  where [EOPNOTSUPP, EISDIR, EINVAL, ENOENT, ENOSYS, EPERM, EACCES].contains(error.errno) {
-            // Without `O_TMPFILE` the directory itself would be opened for writing, or is said not to exist. What is
-            // refused for another reason is refused again when the part is created.
+        } catch {
+            // What is refused for another reason than that there is no `O_TMPFILE` is refused again when the part is created.
             return nil
         }
     }
@@ -226,10 +217,10 @@ package struct POSIXStorage: Storage {
                     linkat(AT_FDCWD, file.descriptorPath, directory, name, AT_SYMLINK_FOLLOW)
                 }
             }
-        } catch  where [ENOENT, EPERM, EACCES, EOPNOTSUPP, ENOSYS, EINVAL, EXDEV].contains(error.errno) {
-            // Without `/proc`, or by order of the system, no link can be made.
-            throw StorageError(
-                call: error.call, path: error.path, errno: error.errno, condition: .unsupported, text: error.text)
+        } catch  where error.condition != .exists {
+            // Without `/proc`, or by order of the system, no link can be made. What is refused for another reason is refused
+            // again when the part is created.
+            throw error.with(.unsupported)
         }
     }
 
@@ -272,7 +263,7 @@ package struct POSIXStorage: Storage {
         defer { file.close() }
         do throws(StorageError) {
             try await file.synchronize(metadata: true)
-        } catch  where [EINVAL, EOPNOTSUPP, ENOSYS, ENOTTY].contains(error.errno) {
+        } catch  where error.saysUnsupported {
             // The file system cannot sync directories.
         }
     }
@@ -357,6 +348,16 @@ extension POSIXStorage {
 }
 
 extension StorageError {
+    /// Whether the file system or the kernel lacks the call, a flag of it, or what it does.
+    ///
+    /// Asked only about calls that this program makes with valid arguments, so that `EINVAL` says nothing else.
+    var saysUnsupported: Bool { [ENOSYS, EOPNOTSUPP, EINVAL, ENOTTY, ENOLCK].contains(self.errno) }
+
+    /// The same error with another condition.
+    fileprivate func with(_ condition: Condition) -> StorageError {
+        StorageError(call: self.call, path: self.path, errno: self.errno, condition: condition, text: self.text)
+    }
+
     init(call: String, path: String, errno number: Int32) {
         let condition: Condition =
             switch number {

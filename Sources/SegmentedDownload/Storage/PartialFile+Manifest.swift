@@ -25,12 +25,17 @@ extension PartialFile {
     }
 
     /// Removes the manifest that this run wrote, if it is still in place, and a leftover draft.
+    ///
+    /// The manifest's random id identifies it: some file systems number a file anew when it is renamed.
     func removeManifest() throws(StorageError) {
         if try self.storage.isManifest(self.paths.manifestDraft) == true {
             try self.storage.remove(self.paths.manifestDraft)
         }
-        let own = try self.log.withLock { $0.file }?.status()
-        guard let own, try self.storage.status(of: self.paths.manifest)?.isSameFile(as: own) == true else { return }
+        guard let own = try self.log.withLock({ $0.file })?.status(),
+            let found = try self.storage.status(of: self.paths.manifest), found.kind == .file
+        else { return }
+        guard found.isSameFile(as: own) || (try? self.storage.header(of: self.paths.manifest))?.id == self.header.id
+        else { return }
         try self.storage.remove(self.paths.manifest)
     }
 }

@@ -94,15 +94,6 @@ extension Storage {
         try await file.synchronize(metadata: true)
     }
 
-    /// Renames a locked part to a name that was found to be free.
-    private func renameExclusively(_ old: String, to new: String) throws(StorageError) {
-        do throws(StorageError) {
-            try self.rename(old, to: new, replacing: false)
-        } catch  where error.condition == .unsupported {
-            try self.rename(old, to: new, replacing: true)
-        }
-    }
-
     /// Deletes the parts that were set aside. Other downloads with their names stay, and so do files of other users.
     func removeSetAside(of paths: DestinationPaths) throws(StorageError) {
         // The first one last: it is looked for to learn whether there are any.

@@ -17,11 +17,31 @@ extension Storage {
     ) throws(StorageError) {
         do throws(StorageError) {
             try self.rename(path, to: target, replacing: replacing)
-        } catch  where error.condition == .exists || error.condition == .notFound {
-            guard let own = try? file.status(), self.names(target, own) else { throw error }
-            // After a link the file has both names.
-            if path != target, self.names(path, own) { try self.remove(path) }
+        } catch {
+            guard try self.isRenamed(file, from: path, to: target, in: error) else { throw error }
         }
+    }
+
+    /// Gives an open file the name that others look for, unless they have used it first. Under its new name the file may have
+    /// another identity.
+    func publish(_ file: any StorageFile, from path: String, to target: String) throws(StorageError) {
+        do throws(StorageError) {
+            try self.renameExclusively(path, to: target, keepsIdentity: false)
+        } catch {
+            guard try self.isRenamed(file, from: path, to: target, in: error) else { throw error }
+        }
+    }
+
+    /// Whether an open file was renamed although a rename or a link ended with this error.
+    func isRenamed(
+        _ file: any StorageFile, from path: String, to target: String, in error: StorageError
+    ) throws(StorageError) -> Bool {
+        guard error.condition == .exists || error.condition == .notFound, let own = try? file.status(),
+            self.names(target, own)
+        else { return false }
+        // After a link the file has both names.
+        if path != target, self.names(path, own) { try self.remove(path) }
+        return true
     }
 
     /// Throws if a path names a device, a FIFO or a socket, which a rename would replace as it does a file.

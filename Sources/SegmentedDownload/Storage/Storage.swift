@@ -42,9 +42,17 @@ package protocol Storage: Sendable {
     /// access control list. `nil` if they are unknown, or the storage has none of its own.
     func permissionsOfNewFile(at path: String) -> UInt32?
 
-    /// Renames a file. Without `replacing` an existing target is an error (`renameat2` with `RENAME_NOREPLACE`, or
-    /// `link`); the condition is `unsupported` if the file system supports neither.
+    /// Renames a file. Without `replacing` an existing target is an error (`renameat2` with `RENAME_NOREPLACE`); the condition
+    /// is `unsupported` if the file system cannot do that. Every file system allows
+    /// ``renameExclusively(_:to:keepsIdentity:trial:)``.
     func rename(_ path: String, to target: String, replacing: Bool) throws(StorageError)
+
+    /// Gives a file a second name (`link`). An existing target is an error. On some file systems the file has another
+    /// identity under its second name.
+    func link(_ path: String, to target: String) throws(StorageError)
+
+    /// What was found out about the hard links of file systems.
+    var linkFacts: LinkFacts { get }
 
     /// Opens a new file without a name, for reading and writing (`O_TMPFILE`). It is gone once it is closed, unless it got
     /// a name meanwhile. The umask applies.
@@ -295,6 +303,14 @@ extension Storage {
         throw StorageError(
             call: "linkat", path: path, errno: 0, condition: .unsupported, text: "there are no files without a name")
     }
+
+    package func link(_ path: String, to target: String) throws(StorageError) {
+        throw StorageError(
+            call: "link", path: target, errno: 0, condition: .unsupported, text: "there are no hard links")
+    }
+
+    /// Nothing: a storage without hard links has no facts about them.
+    package var linkFacts: LinkFacts { LinkFacts() }
 
     /// The storage itself: one without symbolic links has no way out of a directory.
     package func confined(to directory: String) -> any Storage { self }

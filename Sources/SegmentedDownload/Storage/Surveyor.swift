@@ -136,7 +136,7 @@ package struct Surveyor: Sendable {
             }
             // The process that held the lock may have finished meanwhile; then the name is free or belongs to another
             // file.
-            guard try self.storage.status(of: paths.part)?.isSameFile(as: status) == true else {
+            guard try self.storage.status(of: paths.part)?.isSameFile(as: file.status()) == true else {
                 throw DownloadError(.exists, "another process has just finished \(paths.destination.printable)")
             }
             var finding = try self.part(file, paths)

@@ -7,7 +7,7 @@ import Testing
     import Glibc
 #endif
 
-/// Links, which a simulated disk does not have: the storage makes none that stay.
+/// Links, which a simulated disk does not have.
 @Suite("Links on a real disk")
 struct POSIXLinkTests {
     @Test("A symbolic link is not opened, and is told from the file that it leads to")
@@ -44,7 +44,13 @@ struct POSIXLinkTests {
     func hard() async throws {
         try await StorageDoor.run(.real) { door in
             try door.put("a", [1])
-            try #require(link(door.path("a"), door.path("b")) == 0)
+            try door.storage.link(door.path("a"), to: door.path("b"))
+            await door.expectError(EEXIST, .exists, of: "link", "b") {
+                try door.storage.link(door.path("a"), to: door.path("b"))
+            }
+            await door.expectError(ENOENT, .notFound, of: "link", "d") {
+                try door.storage.link(door.path("c"), to: door.path("d"))
+            }
             let (one, other) = (try #require(try door.status(of: "a")), try #require(try door.status(of: "b")))
             #expect(one.isSame(as: other) && one.linkCount == 2)
             // Nothing to be done (rename(2)): both names stay.

@@ -112,6 +112,27 @@ struct StorageNamesConformanceTests {
     }
 
     @Test(
+        "A file gets a free name in one call or in several, and stays the same file",
+        arguments: StorageDoor.Kind.allCases)
+    func renamedExclusively(kind: StorageDoor.Kind) async throws {
+        try await StorageDoor.run(kind) { door in
+            let file = try door.create("a", [1])
+            defer { file.close() }
+            try door.put("b", [2])
+            #expect(
+                await condition { try door.storage.renameExclusively(door.path("a"), to: door.path("b")) } == .exists)
+            #expect(await condition { try door.storage.renameOtherwise(door.path("a"), to: door.path("b")) } == .exists)
+            try door.storage.renameExclusively(door.path("a"), to: door.path("c"))
+            #expect(try door.status(of: "c")?.isSameFile(as: file.status()) == true)
+            try door.storage.renameOtherwise(door.path("c"), to: door.path("d"))
+            #expect(try door.status(of: "d")?.isSameFile(as: file.status()) == true)
+            let names = try door.storage.names(in: door.directory).filter { $0 != "." && $0 != ".." }
+            #expect(names.sorted() == ["b", "d"])
+            #expect(try door.contents(of: "b") == [2] && door.contents(of: "d") == [1])
+        }
+    }
+
+    @Test(
         "A rename of nothing fails, and the error names the target",
         arguments: StorageDoor.Kind.allCases, [false, true])
     func renamedNothing(kind: StorageDoor.Kind, replacing: Bool) async throws {

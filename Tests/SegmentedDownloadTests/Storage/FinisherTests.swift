@@ -523,9 +523,59 @@ struct FinisherTests {
         }
     }
 
-    @Test("Where nothing can be renamed without replacing, the name is claimed first", arguments: [false, true])
-    func claimed(isTaken: Bool) async throws {
+    @Test("A file that gets another inode number with its name is known by owner, permissions and bytes")
+    func renumbered() async throws {
         try await Self.run { subject, finisher in
+            subject.disk.renumberRenamed()
+            let before = try subject.part.file.status()
+            let result = try await finisher.finish(length: 100, unless: Latch())
+            let placed = try #require(try subject.disk.status(of: subject.paths.destination))
+            #expect(!placed.isSameFile(as: before) && result.status == placed)
+            #expect(try subject.contents(of: subject.paths.destination) == WatchedPart.bytes(0..<100))
+            #expect(!subject.exists(subject.paths.manifest) && !subject.exists(subject.paths.part))
+        }
+    }
+
+    @Test("A manifest that got another inode number is known by its id, and one of another part stays")
+    func renumberedManifest() async throws {
+        for isOther in [false, true] {
+            try await Self.run { subject, finisher in
+                let path = subject.paths.manifest
+                var bytes = try subject.contents(of: path)
+                if isOther { bytes = ManifestCodec.magic }
+                try FileManager.default.removeItem(atPath: path)
+                try Data(bytes).write(to: URL(fileURLWithPath: path + "2"))
+                try FileManager.default.moveItem(atPath: path + "2", toPath: path)
+                _ = try await finisher.finish(length: 100, unless: Latch())
+                #expect(subject.exists(path) == isOther)
+            }
+        }
+    }
+
+    @Test("Another file in the part's place is not taken for it, though it has the same length, or the same bytes")
+    func replacedWhileRenumbered() async throws {
+        let bytes = WatchedPart.bytes(0..<100)
+        for (content, permissions) in [(bytes.reversed(), 0o644), (bytes, 0o666)] as [([UInt8], Int)] {
+            try await Self.run { subject, finisher in
+                let path = subject.paths.part
+                try subject.part.file.setPermissions(0o644)
+                subject.disk.before(Self.rename) {
+                    try FileManager.default.removeItem(atPath: path)
+                    try Data(content).write(to: URL(fileURLWithPath: path))
+                    try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: path)
+                }
+                let finisher = finisher
+                #expect(await failureCode { try await finisher.finish(length: 100, unless: Latch()) } == .file)
+            }
+        }
+    }
+
+    @Test(
+        "Where nothing can be renamed without replacing, the file gets its name by a link that keeps its identity, or by a claim",
+        arguments: WatchedStorage.Links.allCases, [false, true])
+    func claimed(links: WatchedStorage.Links, isTaken: Bool) async throws {
+        try await Self.run { subject, finisher in
+            subject.disk.setLinks(links)
             subject.disk.fail(Self.rename, .unsupported)
             if isTaken { try subject.put("mine", at: subject.paths.destination) }
             let finisher = finisher
@@ -536,6 +586,22 @@ struct FinisherTests {
                     == (isTaken ? Array("mine".utf8) : WatchedPart.bytes(0..<100)))
             #expect(!subject.exists(subject.paths.manifestDraft))
             #expect(subject.exists(subject.paths.manifest) == isTaken)
+            let names = try subject.disk.names(in: subject.paths.directory).filter { !$0.hasPrefix(".") }
+            #expect(names.sorted() == ["file.bin"] + (isTaken ? ["file.bin.segdl", "file.bin.segdl-part"] : []))
+        }
+    }
+
+    @Test("A link of which the server has lost its answer has given the file its name")
+    func linkUnanswered() async throws {
+        try await Self.run { subject, finisher in
+            subject.disk.fail(Self.rename, .unsupported)
+            subject.disk.linkFacts[try subject.part.file.status().device] = true
+            subject.disk.before("link \(WatchedPart.partName) to file.bin") {
+                try FileManager.default.linkItem(atPath: subject.paths.part, toPath: subject.paths.destination)
+            }
+            _ = try await finisher.finish(length: 100, unless: Latch())
+            #expect(try subject.contents(of: subject.paths.destination) == WatchedPart.bytes(0..<100))
+            #expect(!subject.exists(subject.paths.part) && !subject.exists(subject.paths.manifest))
         }
     }
 

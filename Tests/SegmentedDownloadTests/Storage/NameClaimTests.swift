@@ -13,6 +13,7 @@ struct NameClaimTests {
     private static func run(_ body: (WatchedPart) async throws -> Void) async throws {
         try await WatchedPart.run { subject in
             #expect(try subject.part.file.tryLock() == .taken)
+            subject.disk.linkFacts[try subject.part.file.status().device] = false
             try subject.write(0..<10)
             _ = subject.disk.take()
             try await body(subject)
@@ -151,6 +152,35 @@ struct NameClaimTests {
             #expect(subject.disk.take() == Self.abandoned)
             try subject.disk.removeAbandonedClaim(subject.paths)
             #expect(subject.disk.take().isEmpty)
+        }
+    }
+
+    @Test("The empty files that links were tried with go with the note, whether they are one file or two")
+    func trials() async throws {
+        for isOneFile in [false, true] {
+            try await Self.afterCrash { subject in
+                let trials = LinkFacts.trials(beside: subject.paths.part)
+                try subject.put("", at: trials[0])
+                if isOneFile {
+                    try FileManager.default.linkItem(atPath: trials[0], toPath: trials[1])
+                } else {
+                    try subject.put("", at: trials[1])
+                }
+                try subject.disk.removeAbandonedClaim(subject.paths)
+                #expect(
+                    !subject.exists(trials[0]) && !subject.exists(trials[1])
+                        && !subject.exists(subject.paths.manifestDraft))
+            }
+        }
+    }
+
+    @Test("A file with content under the name of such an empty file stays")
+    func foreignTrial() async throws {
+        try await Self.afterCrash { subject in
+            let trials = LinkFacts.trials(beside: subject.paths.part)
+            try subject.put("mine", at: trials[1])
+            try subject.disk.removeAbandonedClaim(subject.paths)
+            #expect(try subject.contents(of: trials[1]) == Array("mine".utf8))
         }
     }
 

@@ -145,11 +145,12 @@ struct SetAsideTests {
         }
     }
 
-    @Test("Where a rename cannot spare what it replaces, the name is known to be free")
+    @Test("Where a rename cannot spare what it replaces, and there are no links, the name is claimed first")
     func plainRename() async throws {
         try await Self.run { subject in
             let names = WatchedPart.partName + " to " + Self.oldPart
             subject.disk.fail("rename " + names, .unsupported)
+            subject.disk.setLinks(.refused)
             let aside = try await subject.disk.setAside(subject.paths)
             #expect(aside == Self.aside(subject))
             #expect(subject.disk.take().contains("rename over " + names))

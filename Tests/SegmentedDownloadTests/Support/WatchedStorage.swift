@@ -20,8 +20,21 @@ final class WatchedStorage: Storage {
         var permissionsNew: UInt32?
         var keepsAttributes = true
         var lock: StorageLock?
+        var links = Links.same
+        var renumbersRenamed = false
     }
 
+    /// What a file system makes of a hard link.
+    enum Links: CaseIterable {
+        /// A second name of the same file.
+        case same
+        /// A file with another inode number, as sshfs and mergerfs show it.
+        case renumbered
+        /// None, as on FAT.
+        case refused
+    }
+
+    let linkFacts = LinkFacts()
     private let disk = POSIXStorage()
     private let state: Mutex<State>
     let keepsFiles: Bool
@@ -70,6 +83,12 @@ final class WatchedStorage: Storage {
 
     /// Has every attempt to lock a file end in this way.
     func setLock(_ lock: StorageLock) { self.state.withLock { $0.lock = lock } }
+
+    /// Has the file system make this of hard links.
+    func setLinks(_ links: Links) { self.state.withLock { $0.links = links } }
+
+    /// Has every file get another inode number when it is renamed.
+    func renumberRenamed() { self.state.withLock { $0.renumbersRenamed = true } }
 
     // MARK: What a test sees
 
@@ -139,11 +158,35 @@ final class WatchedStorage: Storage {
     func rename(_ path: String, to target: String, replacing: Bool) throws(StorageError) {
         try self.check("\(replacing ? "rename over" : "rename") \(Self.name(path)) to", target)
         try self.disk.rename(path, to: target, replacing: replacing)
+        guard self.state.withLock({ $0.renumbersRenamed }) else { return }
+        try self.copy(target, to: target + ".copy")
+        try self.disk.rename(target + ".copy", to: target, replacing: true)
+    }
+
+    func link(_ path: String, to target: String) throws(StorageError) {
+        try self.check("link \(Self.name(path)) to", target)
+        switch self.state.withLock({ $0.links }) {
+        case .same: try self.disk.link(path, to: target)
+        case .renumbered: try self.copy(path, to: target)
+        case .refused:
+            throw StorageError(call: "link", path: target, errno: 1, condition: .permission, text: "as on FAT")
+        }
+    }
+
+    /// Creates a file with the bytes and permissions of another one.
+    private func copy(_ path: String, to target: String) throws(StorageError) {
+        let (file, copy) = (try self.disk.open(path, .read), try self.disk.open(target, .create))
+        defer {
+            file.close()
+            copy.close()
+        }
+        try copy.writeFully(try file.contents(limit: 1 << 20), at: 0)
+        try copy.setPermissions(try file.status().ownership.permissions)
     }
 
     func openUnnamed(for path: String) throws(StorageError) -> (any StorageFile)? {
         try self.check("create unnamed", path)
-        guard self.state.withLock({ $0.hasUnnamedFiles }), let file = try self.disk.openUnnamed(for: path) else {
+        guard self.state.withLock({ $0.hasUnnamedFiles }), let file = self.disk.openUnnamed(for: path) else {
             return nil
         }
         if let permissions = self.permissionsOfNewFile(at: path) { try file.setPermissions(permissions) }

@@ -201,7 +201,7 @@ extension SharedFile {
         let own = try file.status()
         let replaces = ifExists == .overwrite || ifExists == .update
         let permissions = try self.storage.permissions(ofPart: file, at: self.paths.destination, replaces: replaces)
-        try self.rename(path, replacing: replaces)
+        try self.rename(path, replacing: replaces, run: run)
         guard try self.storage.status(of: self.paths.destination)?.isSameFile(as: own) == true else {
             throw DownloadError(
                 .file,
@@ -212,10 +212,15 @@ extension SharedFile {
         return verified
     }
 
-    private func rename(_ path: String, replacing: Bool) throws(DownloadError) {
+    private func rename(_ path: String, replacing: Bool, run: UInt64) throws(DownloadError) {
         do throws(StorageError) {
-            if replacing { try self.storage.checkReplaceable(self.paths.destination) }
-            try self.storage.rename(path, to: self.paths.destination, replacing: replacing)
+            guard replacing else {
+                // Several tasks may do this at once. Only on NFS and file systems like it does it take more than a rename.
+                return try self.storage.renameExclusively(
+                    path, to: self.paths.destination, trial: "\(path).\(String(run, radix: 16))")
+            }
+            try self.storage.checkReplaceable(self.paths.destination)
+            try self.storage.rename(path, to: self.paths.destination, replacing: true)
         } catch {
             guard error.condition == .exists else { throw error.failure }
             throw DownloadError(

@@ -50,6 +50,8 @@ struct WindowStorage: Storage {
         try self.base.rename(path, to: target, replacing: replacing)
     }
 
+    func link(_ path: String, to target: String) throws(StorageError) { try self.base.link(path, to: target) }
+    var linkFacts: LinkFacts { self.base.linkFacts }
     func remove(_ path: String) throws(StorageError) { try self.base.remove(path) }
     func removeDirectory(_ path: String) throws(StorageError) { try self.base.removeDirectory(path) }
 
