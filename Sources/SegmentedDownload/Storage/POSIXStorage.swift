@@ -195,7 +195,7 @@ package struct POSIXStorage: Storage {
     }
 
     package func permissionsOfNewFile(at path: String) -> UInt32? {
-        if let file = try? self.openUnnamed(for: path) {
+        if let file = self.openUnnamed(for: path) {
             defer { file.close() }
             return try? file.status().ownership.permissions
         }
