@@ -29,14 +29,17 @@ import Testing
         var schedule = HookSchedule<Int>()
         for hook in 0..<6 { schedule.add(hook) }
         #expect(Self.started(&schedule) == [0, 1, 2, 3])
-        #expect(schedule.passTurn(of: 1))
-        #expect(!schedule.passTurn(of: 1))
+        let passes1 = schedule.passTurn(of: 1)
+        #expect(passes1)
+        let passes2 = schedule.passTurn(of: 1)
+        #expect(!passes2)
         #expect(Self.started(&schedule) == [4])
         // Its turn is over already, so that its end gives none.
         schedule.end(1)
         #expect(Self.started(&schedule).isEmpty)
         schedule.end(0)
-        #expect(!schedule.passTurn(of: 0))
+        let passes3 = schedule.passTurn(of: 0)
+        #expect(!passes3)
         #expect(Self.started(&schedule) == [5])
     }
 
