@@ -126,5 +126,5 @@ package final class LinkFacts: Sendable {
     }
 
     /// The names of the two empty files. Only one process at a time may use them, such as the one that has locked the part.
-    static func trials(beside path: String) -> [String] { [path + "-try", path + "-try2"] }
+    static func trials(beside path: String) -> [String] { [path + ".try1", path + ".try2"] }
 }

@@ -6,7 +6,7 @@ struct FailureLine: Hashable {
 
     init(_ code: ExitCode, _ message: String, of path: String? = nil, kept: Int64 = 0, hint: String? = nil) {
         var sentences = [message]
-        if let name = path?.shown {
+        if let name = path?.shownWithoutSecrets {
             // Messages of the file system already begin with the name.
             if !message.hasPrefix(name) { sentences = ["\(name): \(message)"] }
             // The hint may already name the part.

@@ -10,7 +10,7 @@ struct ExclusiveRenamingTests {
     private static let part = WatchedPart.partName
     private static let rename = "rename \(part) to file.bin"
     private static let trials = [
-        "create privately \(part)-try", "link \(part)-try to \(part)-try2", "remove \(part)-try", "remove \(part)-try2",
+        "create privately \(part).try1", "link \(part).try1 to \(part).try2", "remove \(part).try1", "remove \(part).try2",
     ]
     private static let renumberedTrials = [trials[0], trials[1], trials[3], trials[2]]
     private static let refusedTrials = [trials[0], trials[1], trials[2]]
@@ -101,7 +101,7 @@ struct ExclusiveRenamingTests {
     @Test("A full disk says nothing about links")
     func full() async throws {
         try await Self.run(.same) { subject in
-            subject.disk.fail("link \(Self.part)-try to \(Self.part)-try2", .noSpace)
+            subject.disk.fail("link \(Self.part).try1 to \(Self.part).try2", .noSpace)
             try subject.disk.renameExclusively(subject.paths.part, to: subject.paths.destination)
             #expect(Array(subject.disk.take().suffix(2)) == Self.byClaim)
             #expect(subject.disk.linkFacts[try subject.part.file.status().device] == nil)
