@@ -34,8 +34,13 @@ struct RequestCollection {
             self.owners[key] = self.requests.count
             return self.requests.append(request)
         }
+        // Any number of files can go to the null device.
+        if case .file(let path) = request.destination, StreamDestinations.isStream(path) {
+            return self.requests.append(request)
+        }
         let other = self.requests[owner]
-        if other == request {
+        let isDescriptor = if case .descriptor = request.destination { true } else { false }
+        if other == request, !isDescriptor {
             self.doublesCount += 1
             if self.doubles.count < Self.doublesNamedMax { self.doubles.append(place() ?? request.source.description) }
             return

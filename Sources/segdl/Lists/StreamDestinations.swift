@@ -65,6 +65,9 @@ struct StreamDestinations {
         case special(FileFacts)
     }
 
+    /// Whether bytes to this path are written in order.
+    static func isStream(_ path: FilePath) -> Bool { self.kind(of: path.string) != nil }
+
     /// Nil for a file to be created or replaced.
     private static func kind(of path: String) -> Kind? {
         if path == "/dev/stdout" { return .open(STDOUT_FILENO) }

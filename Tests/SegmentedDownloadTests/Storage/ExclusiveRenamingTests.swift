@@ -10,7 +10,8 @@ struct ExclusiveRenamingTests {
     private static let part = WatchedPart.partName
     private static let rename = "rename \(part) to file.bin"
     private static let trials = [
-        "create privately \(part).try1", "link \(part).try1 to \(part).try2", "remove \(part).try1", "remove \(part).try2",
+        "create privately \(part).try1", "link \(part).try1 to \(part).try2", "remove \(part).try1",
+        "remove \(part).try2",
     ]
     private static let renumberedTrials = [trials[0], trials[1], trials[3], trials[2]]
     private static let refusedTrials = [trials[0], trials[1], trials[2]]
