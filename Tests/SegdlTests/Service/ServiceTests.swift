@@ -222,7 +222,7 @@ import Testing
         _ = try await Self.run { service, origin in
             // It has not begun, so there is no manifest.
             let url = origin.plainURL("/64M/a.bin?stall-after=4M:all")
-            let id = try #require(try await service.add("--paused", "-d", "other", url).first)
+            let id = try #require(try await service.add("-s", "2", "--paused", "-d", "other", url).first)
             func state() async throws -> String? { try await service.list().first?["state"] as? String }
             for word in ["a.bin", "other/a.bin", service.command.path("other/a.bin"), url, String(id.prefix(6)), id] {
                 let dry = try await service.run("resume", "--dry-run", word)
@@ -257,13 +257,13 @@ import Testing
     func sameName() async throws {
         _ = try await Self.run { service, origin in
             let url = origin.plainURL("/64M/a.bin?stall-after=4M:all")
-            let first = try #require(try await service.add("--paused", "-d", "one", url).first)
-            _ = try await service.add("--paused", "-d", "two", url)
+            let first = try #require(try await service.add("-s", "2", "--paused", "-d", "one", url).first)
+            _ = try await service.add("-s", "2", "--paused", "-d", "two", url)
             for command in ["resume", "toggle", "show"] {
                 let unclear = try await service.run(command, "a.bin")
                 #expect(unclear.status == 2 && unclear.errors.contains("means 2 downloads"), "\(command): \(unclear)")
             }
-            let here = try await service.add("--paused", url)
+            let here = try await service.add("-s", "2", "--paused", url)
             for command in ["resume", "pause"] {
                 #expect(try await service.run(command, "a.bin").status == 0)
                 let part = try await service.run(command, "a.bin.segdl-part")
