@@ -98,7 +98,9 @@ package struct SmallWorld: Hashable, Sendable {
                     moves += Head.allCases.dropFirst().map { .head(lease, $0) } + [.reset(lease), .stall(lease)]
                 }
             case .receiving:
-                moves.append(connection.position < connection.responseEnd ? .bytes(lease) : .end(lease))
+                // Of a sample nothing is written.
+                let place = connection.order.isSample ? connection.received : connection.position
+                moves.append(place < connection.responseEnd ? .bytes(lease) : .end(lease))
                 if self.faultsLeft > 0 { moves += [.reset(lease), .stall(lease), .noSpace(lease)] }
             case .waiting, .stalled, .over: break
             }

@@ -134,6 +134,7 @@ extension Fetching {
             if let upperBound = self.absorbPiece(behind: segment) {
                 return overtaken + [.answer(id, .proceed(limit: min(upperBound, lease.responseEnd)))]
             }
+            return overtaken + self.end(index)
         }
         return self.end(index)
     }
@@ -143,13 +144,16 @@ extension Fetching {
     /// That response can go on to the end of the file. It is all that is certain while the source has not answered another request
     /// with bytes, or not lately: the request may be refused, or answered with another validator, or never.
     private mutating func overtake(behind id: Segment.ID, by lease: Lease, now: Duration) -> [DownloadAction] {
-        guard let index = self.plan.index(of: id), index + 1 < self.plan.segments.count,
-            let holder = self.plan.segments[index + 1].lease, let request = self.lease(holder), !request.wasAccepted
+        guard let index = self.plan.index(of: id), index + 1 < self.plan.segments.count else { return [] }
+        let next = self.plan.segments[index + 1]
+        // Of a segment that was begun, bytes would be written twice.
+        guard next.position == next.lowerBound, let holder = next.lease, let request = self.lease(holder),
+            !request.wasAccepted
         else { return [] }
         let isDoubtful = request.phase == .ending || self.sources[request.order.source].answeredRequest == nil
-        let time = lease.meter.rate.map { Double(self.plan.segments[index + 1].remaining) / max($0, 1) } ?? .infinity
+        let time = lease.meter.rate.map { Double(next.remaining) / max($0, 1) } ?? .infinity
         guard isDoubtful || time < self.traffic.path.timeToHead(of: request, now: now) else { return [] }
-        self.plan.assign(self.plan.segments[index + 1].id, to: nil)
+        self.plan.assign(next.id, to: nil)
         return self.revoke(holder, .outrun)
     }
 
@@ -181,7 +185,8 @@ extension Fetching {
         let lease = self.leases.remove(at: index)
         if lease.order.isSample { return self.sampleEnded(lease, end, now: now) }
         let segmentID = lease.order.segment
-        self.plan.assign(segmentID, to: nil)
+        // Another lease may have taken it over.
+        if self.plan[segmentID]?.lease == id { self.plan.assign(segmentID, to: nil) }
         if lease.wasRefused { self.sources[lease.order.source].answeredRequest = nil }
         self.sources.contribute(
             lease.writesFrom..<max(lease.position, lease.writesFrom), by: lease.order.source)

@@ -112,6 +112,20 @@ struct FetchingTests {
         #expect(script.take().first == .answer(LeaseID(0), .stop))
     }
 
+    @Test("A segment that was begun is left to its request, which no other one joins")
+    func doesNotOvertakeWhatWasBegun() {
+        var script = Script.fetching(2)
+        script.accept(1, Script.resource)
+        script.progress(1, to: 40 << 20)
+        script.end(1, .failed(DownloadError(.network, "reset", isTransient: true)))
+        let again = script.leases.last ?? 0
+        script.respond(again, Script.refused)
+        _ = script.take()
+        script.progress(0, to: 32 << 20)
+        script.tell(.limitReached(LeaseID(0)))
+        #expect(script.take().first == .answer(LeaseID(0), .stop))
+    }
+
     @Test("After a further request was answered with bytes, one that has no answer yet keeps its segment")
     func doesNotOvertakeWhatIsServed() {
         var script = Script.fetching(3, length: 96 << 20)
