@@ -220,8 +220,8 @@ import Testing
     @Test("A word means the same download to resume as to pause: a name, a path, a URL or the beginning of an ID")
     func words() async throws {
         _ = try await Self.run { service, origin in
-            // It has not begun, so there is no manifest.
-            let url = origin.plainURL("/64M/a.bin?stall-after=4M:all")
+            // It has not begun, so there is no manifest. Each time it is resumed, it gets a little of many bytes.
+            let url = origin.plainURL("/512M/a.bin?stall-after=1M:all")
             let id = try #require(try await service.add("-s", "2", "--paused", "-d", "other", url).first)
             func state() async throws -> String? { try await service.list().first?["state"] as? String }
             for word in ["a.bin", "other/a.bin", service.command.path("other/a.bin"), url, String(id.prefix(6)), id] {
@@ -256,7 +256,7 @@ import Testing
     @Test("Of two downloads with one name, a word means that of the directory, and otherwise neither")
     func sameName() async throws {
         _ = try await Self.run { service, origin in
-            let url = origin.plainURL("/64M/a.bin?stall-after=4M:all")
+            let url = origin.plainURL("/512M/a.bin?stall-after=1M:all")
             let first = try #require(try await service.add("-s", "2", "--paused", "-d", "one", url).first)
             _ = try await service.add("-s", "2", "--paused", "-d", "two", url)
             for command in ["resume", "toggle", "show"] {
