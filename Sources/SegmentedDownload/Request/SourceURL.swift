@@ -136,8 +136,6 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         else { throw Self.malformed(text, "its user name or password, percent-decoded, is not UTF-8") }
         self.credentials = user.map { .basic(user: $0, password: password ?? "") }
         if components.scheme != scheme { components.scheme = scheme }
-        // Escapes of a host name the same host as the characters.
-        if components.percentEncodedHost?.contains("%") == true { components.percentEncodedHost = host }
         components.user = nil
         components.password = nil
         components.fragment = nil
